@@ -7,12 +7,11 @@
 
 use std::hint::spin_loop;
 
-use sinew_core::transport::Kernel;
+use sinew_core::transport::tuning;
 use sinew_lab::harness::in_place::Waits;
 use sinew_lab::harness::{Gone, Life};
 use sinew_lab::words;
-use sinew_link::wait::LONG_GAPS;
-use sinew_link::{Os as _, SHORT_MAX};
+use sinew_link::Shape;
 
 use crate::measure::Form;
 
@@ -21,7 +20,8 @@ words! {
     pub(crate) enum Poll {
         /// One `spin_loop` hint, as the documentation of most rivals has it.
         Pause = "pause",
-        /// What our own wait does: 50 ns in a short queue, ten times that in a longer one.
+        /// What our own wait does after its first polls: 50 ns in a short queue, ten times that in
+        /// a longer one.
         Gap = "gap",
         /// The rival waits by itself.
         Own = "-",
@@ -39,8 +39,8 @@ const LOOKS_PER_LIFE: u32 = 1 << 16;
 /// All waits of one side.
 pub(crate) struct Waiting<'a> {
     life: &'a Life,
-    /// Of 50 ns; none means one hint.
-    gaps: u32,
+    /// Hints between two looks.
+    pauses: u32,
     /// For a link that waits by itself.
     pub(crate) own: Waits,
 }
@@ -48,26 +48,31 @@ pub(crate) struct Waiting<'a> {
 impl<'a> Waiting<'a> {
     /// In the manner that the form says.
     pub(crate) fn new(form: &Form, life: &'a Life) -> Waiting<'a> {
-        let gaps = match form.poll {
-            Poll::Gap if form.capacity <= SHORT_MAX as usize => 1,
-            Poll::Gap => LONG_GAPS,
-            Poll::Pause | Poll::Own => 0,
+        let pauses = match form.poll {
+            Poll::Gap => tuning(&Shape::queue(form.bytes as u32, 0, form.capacity as u32)).pauses,
+            Poll::Pause | Poll::Own => 1,
         };
-        Waiting { life, gaps, own: Waits::new(life.clone()) }
+        Waiting { life, pauses, own: Waits::new(life.clone()) }
     }
 
     /// Polls until `look` finds something.
     #[inline(always)]
     pub(crate) fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Result<T, Gone> {
+        // As for ours: what a wait needs is made only for one.
+        match look() {
+            Some(found) => Ok(found),
+            None => self.poll_until(look),
+        }
+    }
+
+    #[inline(never)]
+    fn poll_until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Result<T, Gone> {
         let mut patience = self.life.patience();
         let mut looks = 0_u32;
         loop {
+            (0..self.pauses).for_each(|_| spin_loop());
             if let Some(found) = look() {
                 return Ok(found);
-            }
-            match self.gaps {
-                0 => spin_loop(),
-                gaps => (0..gaps).for_each(|_| Kernel.pause()),
             }
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(LOOKS_PER_LIFE) {

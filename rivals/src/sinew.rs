@@ -5,11 +5,11 @@
 use std::os::fd::OwnedFd;
 
 use sinew_core::sys::Region;
-use sinew_core::transport::Kernel;
+use sinew_core::transport::{Kernel, tuning};
 use sinew_lab::harness::in_place::InPlace;
 use sinew_lab::harness::process::Process;
 use sinew_lab::harness::{Access, Found, Gone, Life, Side, on_thread};
-use sinew_link::{Shape, Wait, create, queue};
+use sinew_link::{Corrupt, Shape, Wait, create, queue};
 use zerocopy::IntoBytes;
 
 use crate::measure::{Answer, Cell, Form, Role};
@@ -36,6 +36,7 @@ impl Ring for Sinew {
         create(&region, &shape).map_err(failed)?;
         let writer = queue::Writer::attach(region.clone(), &shape).map_err(failed)?;
         let reader = queue::Reader::attach(region, &shape).map_err(failed)?;
+        let (writer, reader) = (writer.tuned(tuning(&shape)), reader.tuned(tuning(&shape)));
         Ok(ends::<N>(writer, reader))
     }
 }
@@ -44,14 +45,15 @@ fn shape(bytes: usize, capacity: usize) -> Shape {
     Shape::queue(bytes as u32, 0, capacity as u32)
 }
 
-/// Sends a message, waiting for room.
+/// Sends a message, waiting for room. `try_send` makes the message itself: one that stands on the
+/// stack meanwhile would be written twice.
 #[inline(always)]
 fn send(
     there: &mut queue::Writer<Region>,
-    message: &[u8],
     waiting: &mut Waiting<'_>,
+    mut try_send: impl FnMut(&mut queue::Writer<Region>) -> Result<(), queue::SendError>,
 ) -> Result<(), Gone> {
-    let send = |there: &mut queue::Writer<Region>| match there.try_send(message) {
+    let send = |there: &mut queue::Writer<Region>| match try_send(there) {
         Ok(()) => Some(Ok(())),
         Err(queue::SendError::Full) => None,
         Err(error) => Some(Err(failed(error))),
@@ -61,18 +63,14 @@ fn send(
     })?
 }
 
-/// Waits for a message.
+/// Waits for a message; what `try_receive` makes of it.
 #[inline(always)]
 fn receive(
     back: &mut queue::Reader<Region>,
-    message: &mut [u8],
     waiting: &mut Waiting<'_>,
-) -> Result<(), Gone> {
-    let receive = |back: &mut queue::Reader<Region>| match back.try_receive(message) {
-        Ok(true) => Some(Ok(())),
-        Ok(false) => None,
-        Err(corrupt) => Some(Err(failed(corrupt))),
-    };
+    mut try_receive: impl FnMut(&mut queue::Reader<Region>) -> Result<Option<u64>, Corrupt>,
+) -> Result<u64, Gone> {
+    let receive = |back: &mut queue::Reader<Region>| try_receive(back).map_err(failed).transpose();
     waiting
         .own
         .until(back, receive, |back, until_ns| back.wait(Wait::Spin, Some(until_ns), &Kernel))?
@@ -84,12 +82,13 @@ fn ends<const N: usize>(
     mut back: queue::Reader<Region>,
 ) -> (impl Writer, impl Reader) {
     let write = move |word, waiting: &mut Waiting<'_>| {
-        send(&mut there, <[u64; N]>::as_bytes(&[word; N]), waiting)
+        send(&mut there, waiting, |there| there.try_send(<[u64; N]>::as_bytes(&[word; N])))
     };
     let read = move |waiting: &mut Waiting<'_>| {
-        let mut message = [0; N];
-        receive(&mut back, message.as_mut_bytes(), waiting)?;
-        Ok(read(&message))
+        receive(&mut back, waiting, |back| {
+            let mut message = [0; N];
+            Ok(back.try_receive(message.as_mut_bytes())?.then(|| read(&message)))
+        })
     };
     (write, read)
 }
@@ -106,12 +105,15 @@ struct Large<'a> {
 impl Side for Large<'_> {
     fn send(&mut self, word: u64) -> Result<(), Gone> {
         self.buffer.fill(word);
-        send(&mut self.there, self.buffer.as_bytes(), &mut self.waiting)
+        let message = self.buffer.as_bytes();
+        send(&mut self.there, &mut self.waiting, |there| there.try_send(message))
     }
 
     fn receive(&mut self) -> Result<u64, Gone> {
-        receive(&mut self.back, self.buffer.as_mut_bytes(), &mut self.waiting)?;
-        Ok(read(&self.buffer))
+        let buffer = &mut self.buffer;
+        receive(&mut self.back, &mut self.waiting, |back| {
+            Ok(back.try_receive(buffer.as_mut_bytes())?.then(|| read(buffer)))
+        })
     }
 }
 
@@ -126,8 +128,8 @@ fn play<R: Role>(
     if form.access == Access::InPlace {
         return role.play(&mut InPlace::attach(&shape, there, back, life.clone())?);
     }
-    let there = queue::Writer::attach(there, &shape).map_err(failed)?;
-    let back = queue::Reader::attach(back, &shape).map_err(failed)?;
+    let there = queue::Writer::attach(there, &shape).map_err(failed)?.tuned(tuning(&shape));
+    let back = queue::Reader::attach(back, &shape).map_err(failed)?.tuned(tuning(&shape));
     let waiting = Waiting::new(form, life);
     match form.bytes {
         8 => small::<1, R>(there, back, waiting, role),

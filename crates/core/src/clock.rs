@@ -86,13 +86,8 @@ fn stand_in() -> u64 {
     now_ns()
 }
 
-/// Between two polls of a word that another core writes. Measured on two cores with PAUSE of 13 ns
-/// (`cargo bench -p sinew-link --bench layouts`): round trips were shortest 40 to 80 ns apart, by a
-/// third against one PAUSE, and the same when messages came at random times.
-const POLL_GAP_NS: u64 = 50;
-
-/// How many PAUSE make up [`POLL_GAP_NS`]: one lasts 10 to 60 ns, as the processor's maker likes.
-static PAUSES: LazyLock<u32> = LazyLock::new(|| {
+/// How long a PAUSE takes, ns, rounded; 10 to 60, as the processor's maker likes.
+static PAUSE_NS: LazyLock<u32> = LazyLock::new(|| {
     const TRIED: u32 = 64;
     let lasts = || {
         let before = now_ns();
@@ -100,19 +95,13 @@ static PAUSES: LazyLock<u32> = LazyLock::new(|| {
         now_ns() - before
     };
     // The shortest of several: this thread may lose its CPU in between.
-    let ns = (0..8).map(|_| lasts()).min().expect("eight tries").max(1);
-    (POLL_GAP_NS * u64::from(TRIED)).div_ceil(ns).clamp(1, 64) as u32
+    let ns = (0..8).map(|_| lasts()).min().expect("eight tries");
+    (ns / u64::from(TRIED)).clamp(1, 1000) as u32
 });
 
-/// Measures what [`poll_gap`] needs, so that no cycle has to; takes microseconds, once.
-pub(crate) fn know_poll_gap() {
-    LazyLock::force(&PAUSES);
-}
-
-/// Passes [`POLL_GAP_NS`].
-#[inline]
-pub(crate) fn poll_gap() {
-    (0..*PAUSES).for_each(|_| spin_loop());
+/// How long a PAUSE takes here, ns. Measured by the first call, which takes microseconds.
+pub(crate) fn pause_ns() -> u32 {
+    *PAUSE_NS
 }
 
 /// Sleeps until the monotonic clock shows `until_ns`; returns at once if that is past.

@@ -80,6 +80,12 @@ impl<M: Memory> Writer<M> {
         self.end.region.ring(MESSAGE, os);
     }
 
+    /// The same end, treating cache lines in this manner.
+    pub fn tuned(mut self, tuning: crate::Tuning) -> Self {
+        self.end.region.tuning = tuning;
+        self
+    }
+
     /// Tells the readers that the writer is gone, as dropping it does. To end their waits at once,
     /// call [`wake`](Writer::wake) after it.
     pub fn close(&mut self) {
@@ -187,6 +193,12 @@ impl<M: Memory> Reader<M> {
             let sequence = region.word(region.sequence(head)).load(Ordering::Relaxed);
             !is_to_come(sequence, head, region.capacity())
         })
+    }
+
+    /// The same end, polling in this manner.
+    pub fn tuned(mut self, tuning: crate::Tuning) -> Self {
+        self.end.region.tuning = tuning;
+        self
     }
 
     /// Whether the writer was here and left in order.

@@ -7,7 +7,8 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 
 use crate::memory::Memory;
-use crate::shape::{LINE, SHORT_MAX, SLOTS, Shape};
+use crate::shape::{LINE, Layout, SLOTS, Shape};
+use crate::tuning::Tuning;
 
 #[cfg(not(all(test, loom)))]
 pub(crate) use core::sync::atomic::{AtomicU32, Ordering, fence};
@@ -46,7 +47,7 @@ const AHEAD: usize = 1024;
 /// How much of a slot is fetched, bytes: in a larger one the core's own prefetcher goes on.
 const FETCHED_MAX: usize = 1024;
 
-/// How much of a message is handed over in a [short](SHORT_MAX) link, bytes. Measured on two cores:
+/// How much of a message is handed over, bytes, where a side [does](Tuning::hands_over). Measured on two cores of an Intel Xeon:
 /// a round trip of 256 B that begins at a random time takes 230 to 260 ns instead of 340; but a
 /// stream takes 145 ns per message instead of 13, so in a long queue nothing is handed over.
 const HANDED_OVER_MAX: usize = 8192;
@@ -111,8 +112,9 @@ pub(crate) struct Region<M> {
     stride: usize,
     pub(crate) message_size: usize,
     pub(crate) parks: bool,
-    /// Whether a message is to arrive soon, rather than many.
-    pub(crate) is_short: bool,
+    /// Whether each slot of a queue says itself that it is full.
+    pub(crate) sequenced: bool,
+    pub(crate) tuning: Tuning,
     /// Slots from the one written last to the one that is fetched.
     ahead: u32,
     // Last, because it is never looked at: it keeps the bytes alive.
@@ -132,10 +134,21 @@ impl<M: Memory> Region<M> {
             stride: shape.stride(),
             message_size: shape.message_size as usize,
             parks: shape.parks,
-            is_short: shape.capacity <= SHORT_MAX,
+            sequenced: shape.layout == Layout::Sequence,
+            tuning: Tuning::usual(shape),
             ahead: ahead(shape),
             memory,
         }
+    }
+
+    /// The same region as its header says that it is laid out, checked as in `new`.
+    pub(crate) fn laid_out(self, shape: &Shape) -> Region<M> {
+        Region::new(self.memory, shape)
+    }
+
+    /// The bytes.
+    pub(crate) fn memory(&self) -> &M {
+        &self.memory
     }
 
     /// Messages that the region holds.
@@ -175,8 +188,8 @@ impl<M: Memory> Region<M> {
     /// Has the core bring here a slot that will be written some messages after `position`.
     #[inline(always)]
     pub(crate) fn warm_ahead(&self, position: u32) {
-        if self.ahead == 0 {
-            // A ring of one: it is the slot that the reader is about to read.
+        if self.ahead == 0 || !self.tuning.fetches_ahead {
+            // In a ring of one it is the slot that the reader is about to read.
             return;
         }
         let at = self.slot(position.wrapping_add(self.ahead));
@@ -186,10 +199,10 @@ impl<M: Memory> Region<M> {
     }
 
     /// Has the core give up the lines of a message that was written to where the reader's core gets
-    /// them sooner; in a short link.
+    /// them sooner.
     #[inline(always)]
     pub(crate) fn hand_over(&self, at: At) {
-        if self.is_short {
+        if self.tuning.hands_over {
             for line in (0..self.stride.min(HANDED_OVER_MAX)).step_by(64) {
                 hint_read(self.pointer(At(at.0 + line)));
             }
@@ -216,14 +229,14 @@ impl<M: Memory> Region<M> {
     /// Copies a message into a slot that the algorithm says is ours.
     #[inline(always)]
     pub(crate) fn put(&self, at: At, from: &[u8]) {
-        assert_eq!(from.len(), self.message_size, "the slice is not as long as a message");
+        assert!(from.len() == self.message_size, "the slice is not as long as a message");
         self.put_part(at, 0, from);
     }
 
     /// Copies a message out of a slot that the algorithm says is ours.
     #[inline(always)]
     pub(crate) fn get(&self, at: At, into: &mut [u8]) {
-        assert_eq!(into.len(), self.message_size, "the slice is not as long as a message");
+        assert!(into.len() == self.message_size, "the slice is not as long as a message");
         self.get_part(at, 0, into);
     }
 
@@ -368,7 +381,7 @@ impl<M: Memory> Region<M> {
     /// Writes a message word by word: the caller lets readers notice that they were overtaken.
     #[inline]
     pub(crate) fn put_words(&self, at: At, from: &[u8]) {
-        assert_eq!(from.len(), self.message_size, "the slice is not as long as a message");
+        assert!(from.len() == self.message_size, "the slice is not as long as a message");
         let (wide, rest) = from.as_chunks::<WIDE>();
         // Relaxed, here and below: the sequence around the payload orders it.
         for (n, bytes) in wide.iter().enumerate() {
@@ -385,7 +398,7 @@ impl<M: Memory> Region<M> {
     /// Reads a message word by word; the caller finds out whether it was overtaken.
     #[inline]
     pub(crate) fn get_words(&self, at: At, into: &mut [u8]) {
-        assert_eq!(into.len(), self.message_size, "the slice is not as long as a message");
+        assert!(into.len() == self.message_size, "the slice is not as long as a message");
         let (wide, rest) = into.as_chunks_mut::<WIDE>();
         // Relaxed, here and below: the sequence around the payload orders it.
         for (n, bytes) in wide.iter_mut().enumerate() {

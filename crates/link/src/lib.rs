@@ -93,14 +93,13 @@ mod proofs;
 pub mod queue;
 mod region;
 mod shape;
+mod tuning;
 pub mod wait;
 
 pub use memory::{Memory, RawMemory};
 pub use region::create;
-pub use shape::{
-    CAPACITY_MAX, Delivery, Layout, MESSAGE_SIZE_MAX, RegionError, SEQUENCE_SIZE_MAX, SHORT_MAX,
-    Shape,
-};
+pub use shape::{CAPACITY_MAX, Delivery, Layout, MESSAGE_SIZE_MAX, RegionError, SHORT_MAX, Shape};
+pub use tuning::Tuning;
 pub use wait::{Os, Wait};
 
 /// The peer wrote what no peer may write: a position outside the link. Give the link up; a fresh

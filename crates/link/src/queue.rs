@@ -14,7 +14,6 @@ use core::fmt;
 use crate::cells::{At, Ordering, Region, Site, ordered};
 use crate::memory::Memory;
 use crate::region::{End, HEAD, Side, TAIL, last_lap};
-use crate::shape::Layout;
 use crate::wait::{MESSAGE, Os, ROOM, Wait};
 use crate::{Corrupt, RegionError, Shape};
 
@@ -43,7 +42,6 @@ impl core::error::Error for SendError {}
 #[repr(align(128))]
 pub struct Writer<M: Memory> {
     end: End<M>,
-    sequenced: bool,
     tail: u32,
     /// The reader's head when last looked at.
     head: u32,
@@ -57,11 +55,10 @@ impl<M: Memory> Writer<M> {
     /// The region is not of this shape, or its positions contradict each other.
     pub fn attach(memory: M, shape: &Shape) -> Result<Writer<M>, RegionError> {
         let region = Region::attach(memory, shape)?;
-        let sequenced = shape.layout == Layout::Sequence;
         // Acquire: a reader's head comes after its copies, a killed writer's words before us.
         let mut tail = region.word(TAIL).load(Ordering::Acquire);
         let next = tail.wrapping_add(1);
-        if sequenced && region.word(region.sequence(tail)).load(Ordering::Acquire) == next {
+        if region.sequenced && region.word(region.sequence(tail)).load(Ordering::Acquire) == next {
             // Killed between the two stores of `publish`.
             tail = next;
             region.word(TAIL).store(tail, Ordering::Relaxed);
@@ -71,7 +68,7 @@ impl<M: Memory> Writer<M> {
             return Err(RegionError::Positions { tail, head, capacity: region.capacity() });
         }
         region.arm(MESSAGE);
-        Ok(Writer { end: End::open(region, Side::Writer), sequenced, tail, head })
+        Ok(Writer { end: End::open(region, Side::Writer), tail, head })
     }
 
     /// Sends a message, without blocking. An array as `message` is copied as a constant size.
@@ -137,7 +134,7 @@ impl<M: Memory> Writer<M> {
         let next = self.tail.wrapping_add(1);
         // Release: who sees the position sees the payload.
         let release = ordered(Site::QueuePublish, Ordering::Release);
-        if self.sequenced {
+        if region.sequenced {
             region.word(region.sequence(self.tail)).store(next, release);
             // Relaxed: for onlookers, and for the writer after us, who looks at the sequence too.
             region.word(TAIL).store(next, Ordering::Relaxed);
@@ -192,7 +189,6 @@ impl<M: Memory> Claim<'_, M> {
 #[repr(align(128))]
 pub struct Reader<M: Memory> {
     end: End<M>,
-    sequenced: bool,
     head: u32,
     /// The writer's tail when last looked at; in the index layout only.
     tail: u32,
@@ -206,17 +202,16 @@ impl<M: Memory> Reader<M> {
     /// The region is not of this shape, or its positions contradict each other.
     pub fn attach(memory: M, shape: &Shape) -> Result<Reader<M>, RegionError> {
         let region = Region::attach(memory, shape)?;
-        let sequenced = shape.layout == Layout::Sequence;
         // Acquire: what a reader before us freed stays freed.
         let head = region.word(HEAD).load(Ordering::Acquire);
         let tail = region.word(TAIL).load(Ordering::Acquire);
         // In the sequence layout a writer may not have stored the tail of what was already read.
-        let ahead = head == tail.wrapping_add(1) && sequenced;
+        let ahead = head == tail.wrapping_add(1) && region.sequenced;
         if tail.wrapping_sub(head) > region.capacity() && !ahead {
             return Err(RegionError::Positions { tail, head, capacity: region.capacity() });
         }
         region.arm(ROOM);
-        Ok(Reader { end: End::open(region, Side::Reader), sequenced, head, tail: head })
+        Ok(Reader { end: End::open(region, Side::Reader), head, tail: head })
     }
 
     /// Receives a message into `message`, without blocking; `false`: there is none.
@@ -249,9 +244,9 @@ impl<M: Memory> Reader<M> {
     /// Waits until there is a message, the writer has closed, or the deadline is over; whether
     /// [`try_receive`](Reader::try_receive) has an answer other than none.
     pub fn wait(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
-        let Reader { end, sequenced, head, tail } = self;
+        let Reader { end, head, tail } = self;
         end.wait(MESSAGE, wait, deadline_ns, os, |region| {
-            published(region, *sequenced, *head, tail) != Ok(false)
+            published(region, *head, tail) != Ok(false)
         })
     }
 
@@ -263,7 +258,7 @@ impl<M: Memory> Reader<M> {
 
     #[inline(always)]
     fn ready(&mut self) -> Result<bool, Corrupt> {
-        published(&self.end.region, self.sequenced, self.head, &mut self.tail)
+        published(&self.end.region, self.head, &mut self.tail)
     }
 
     #[inline(always)]
@@ -277,15 +272,10 @@ impl<M: Memory> Reader<M> {
 
 /// Whether the message at `head` is there; `tail` is what was last seen of the writer's.
 #[inline(always)]
-fn published<M: Memory>(
-    region: &Region<M>,
-    sequenced: bool,
-    head: u32,
-    tail: &mut u32,
-) -> Result<bool, Corrupt> {
+fn published<M: Memory>(region: &Region<M>, head: u32, tail: &mut u32) -> Result<bool, Corrupt> {
     // Acquire: who sees the position sees the payload.
     let acquire = ordered(Site::QueuePublish, Ordering::Acquire);
-    if sequenced {
+    if region.sequenced {
         let sequence = region.word(region.sequence(head)).load(acquire);
         if sequence == head.wrapping_add(1) {
             return Ok(true);

@@ -71,6 +71,9 @@ pub(crate) const TAIL: At = At::control(1, 0);
 /// Position of the next message that is read.
 pub(crate) const HEAD: At = At::control(2, 0);
 
+/// Where the header says how the slots are laid out.
+const LAYOUT_WORD: usize = 3;
+
 /// A side of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -99,6 +102,10 @@ impl<M: Memory> Region<M> {
     pub(crate) fn attach(memory: M, shape: &Shape) -> Result<Region<M>, RegionError> {
         shape.check(&memory)?;
         let region = Region::new(memory, shape);
+        let shape = &region.found_layout(shape);
+        // A layout with longer slots needs more bytes.
+        shape.check(region.memory())?;
+        let region = region.laid_out(shape);
         for (word, (what, expected)) in shape.header().into_iter().enumerate() {
             // Acquire: the magic is first and covers the rest.
             let found = region.word(At::control(0, word)).load(Ordering::Acquire);
@@ -107,6 +114,18 @@ impl<M: Memory> Region<M> {
             }
         }
         Ok(region)
+    }
+
+    /// `shape`, with the layout of the slots that who made the region chose. A word that is none
+    /// leaves it, and is found where the header is compared.
+    fn found_layout(&self, shape: &Shape) -> Shape {
+        // Acquire, though nothing hangs on it: the whole header is compared later.
+        let layout = match self.word(At::control(0, LAYOUT_WORD)).load(Ordering::Acquire) {
+            word if shape.delivery == Delivery::Queue => Layout::of(word),
+            _ => None,
+        };
+        let layout = layout.unwrap_or(shape.layout);
+        Shape { layout, ..*shape }
     }
 
     /// Says that `side` is attached; gives its epoch.
@@ -172,6 +191,12 @@ impl<M: Memory> Drop for End<M> {
 macro_rules! peer_methods {
     ($($end:ident),*) => { $(
         impl<M: Memory> $end<M> {
+            /// The same end, polling and treating cache lines in this manner.
+            pub fn tuned(mut self, tuning: crate::Tuning) -> Self {
+                self.end.region.tuning = tuning;
+                self
+            }
+
             /// Whether the other side was here and left in order.
             pub fn is_peer_closed(&self) -> bool {
                 self.end.is_peer_closed()

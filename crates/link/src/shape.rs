@@ -33,18 +33,20 @@ pub enum Layout {
     Sequence = 2,
 }
 
+impl Layout {
+    /// The layout that a word of the header means.
+    pub(crate) fn of(word: u32) -> Option<Layout> {
+        [Layout::Index, Layout::Sequence].into_iter().find(|&layout| layout as u32 == word)
+    }
+}
+
 /// Largest message; past it the header is refused. Larger things want to cross by reference.
 pub const MESSAGE_SIZE_MAX: u32 = 1 << 26;
 /// Largest capacity; past it the header is refused. So positions never meet themselves.
 pub const CAPACITY_MAX: u32 = 1 << 24;
-/// Longest queue that is laid out so that a message arrives soon; a longer one is there so that
-/// many do. The best for one is bad for the other, by a factor of up to ten.
+/// Longest link that is [tuned](crate::Tuning) so that a message arrives soon; a longer one is
+/// there so that many do. The best for one is bad for the other, by a factor of up to ten.
 pub const SHORT_MAX: u32 = 16;
-/// Up to this size a short queue puts the sequence beside the payload, in its cache lines. Measured
-/// on two cores (`cargo bench --bench layouts`): a round trip of 48 B costs no more than two bare
-/// words that go to and fro, one of 120 B four fifths of the index layout's. Past it the index
-/// layout is as good or better, and in a long queue always.
-pub const SEQUENCE_SIZE_MAX: u32 = 124;
 
 /// What a region is made for. Both sides state it, and attaching compares it with the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,18 +59,19 @@ pub struct Shape {
     pub type_hash: u32,
     /// Messages that the region holds: a power of two up to [`CAPACITY_MAX`]; 4 for latest.
     pub capacity: u32,
-    /// How the slots of a queue say that they are full; [`Layout::Sequence`] for the others.
+    /// How the slots of a queue say that they are full; [`Layout::Sequence`] for the others. Who
+    /// makes a region chooses; who attaches to it takes what its header says.
     pub layout: Layout,
     /// Whether a side may sleep in the kernel. Then each `wake` costs a fence and a load.
     pub parks: bool,
 }
 
 impl Shape {
-    /// A queue, in the layout that was measured to be best for size and capacity: up to
-    /// [`SHORT_MAX`] for the latency of a message, above for the throughput of many.
+    /// A queue in the index layout, which is never far from the best. The sequence layout saves a
+    /// fifth of a round trip of 8 B on an Intel Xeon, where CPUs are far from each other, and costs
+    /// half of one on an AMD EPYC (`cargo bench --bench layouts`).
     pub const fn queue(message_size: u32, type_hash: u32, capacity: u32) -> Shape {
-        let beside = message_size <= SEQUENCE_SIZE_MAX && capacity <= SHORT_MAX;
-        let layout = if beside { Layout::Sequence } else { Layout::Index };
+        let layout = Layout::Index;
         Shape { delivery: Delivery::Queue, message_size, type_hash, capacity, layout, parks: false }
     }
 
@@ -144,9 +147,13 @@ impl Shape {
 
 // The drawing in the crate's documentation; C and bare-metal peers rely on it.
 const _: () = {
+    const fn sequenced(message_size: u32) -> Shape {
+        Shape { layout: Layout::Sequence, ..Shape::queue(message_size, 0, 8) }
+    }
     assert!(SLOTS == 640 && LINE == 128);
-    assert!(Shape::queue(4, 0, 8).region_len() == 640 + 8 * 64);
-    assert!(Shape::queue(124, 0, 8).region_len() == 640 + 8 * 128);
+    assert!(sequenced(4).region_len() == 640 + 8 * 64);
+    assert!(sequenced(124).region_len() == 640 + 8 * 128);
+    assert!(Shape::queue(4, 0, 8).region_len() == 640 + 8 * 8);
     assert!(Shape::queue(125, 0, 8).region_len() == 640 + 8 * 128);
     assert!(Shape::queue(130, 0, 2).region_len() == 640 + 2 * 136);
     assert!(Shape::latest(60, 0).region_len() == 640 + 4 * 64);

@@ -15,39 +15,25 @@ use crate::region::End;
 /// How a side waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Polls, with [`Os::pause`] in between. For a side that has a CPU to itself.
+    /// Polls, as often as its [`Tuning`](crate::Tuning) says. For a side that has a CPU to itself.
     Spin,
     /// Polls and gives the CPU away in between.
     Yield,
     /// Sleeps in the kernel until woken. In a region that does not park: as `Yield`.
     Park,
-    /// Polls for [`SPINS_BEFORE_PARK`] gaps, then parks.
+    /// Polls for as long as its [`Tuning`](crate::Tuning) says, then parks.
     SpinThenPark,
 }
 
-/// Gaps for which [`Wait::SpinThenPark`] polls before it sleeps: some 20 us, about what a futex
-/// wake costs.
-pub const SPINS_BEFORE_PARK: u32 = 400;
-/// Gaps between two polls in a link that is not short. There many messages are to get through: who
-/// catches up and looks at once takes the writer's line away for every single one. Measured on two
-/// cores through the runtime's links: 8 B 50 ns per message with one gap, 34 with four, 21 with
-/// ten.
-pub const LONG_GAPS: u32 = 10;
 /// Longest sleep without another look. So a peer that was killed after it published and before it
 /// woke us, or that closed without waking us, delays us and no more.
 pub const PARK_NS_MAX: u64 = 50_000_000;
-/// Polls between two looks at the clock, which cost about half a poll each.
-const SPINS_PER_CLOCK: u32 = 8;
+/// Polls between two looks at the clock and at whether the peer has closed, which cost about half a
+/// poll each.
+const SPINS_PER_LOOK: u32 = 8;
 
 /// What waiting needs of the operating system; given by the caller, as the crate knows none.
 pub trait Os {
-    /// Passes the time between two polls. Each poll of a line that the peer is about to write takes
-    /// it away from the peer's core, so polling as fast as possible is not fastest: some 50 ns
-    /// apart a round trip took two thirds of the time that it took with one PAUSE of 13 ns.
-    #[inline(always)]
-    fn pause(&self) {
-        spin_loop();
-    }
     /// Gives the CPU to another thread.
     fn yield_now(&self);
     /// Sleeps while `word` is `expected`, at most `timeout_ns`; may wake for no reason. The word
@@ -126,39 +112,39 @@ impl<M: Memory> End<M> {
         mut ready: impl FnMut(&Region<M>) -> bool,
     ) -> bool {
         let region = &self.region;
-        let gaps = if region.is_short { 1 } else { LONG_GAPS };
-        let mut polls = 0_u32;
+        let tuning = region.tuning;
+        let (mut polls, mut paused) = (0_u32, 0_u32);
         loop {
             if ready(region) {
                 return true;
             }
-            if self.is_peer_closed() {
-                // Its last message may have come between the two looks.
-                return ready(region);
-            }
             let spins = match wait {
                 Wait::Spin => true,
                 Wait::Yield | Wait::Park => false,
-                Wait::SpinThenPark => polls.saturating_mul(gaps) < SPINS_BEFORE_PARK,
+                Wait::SpinThenPark => paused < tuning.pauses_before_park,
             };
             let mut left_ns = PARK_NS_MAX;
-            if let Some(deadline_ns) = deadline_ns
-                && (!spins || polls % SPINS_PER_CLOCK == SPINS_PER_CLOCK - 1)
-            {
-                left_ns = left_ns.min(deadline_ns.saturating_sub(os.now_ns()));
-                if left_ns == 0 {
+            if !spins || polls % SPINS_PER_LOOK == SPINS_PER_LOOK - 1 {
+                if let Some(deadline_ns) = deadline_ns {
+                    left_ns = left_ns.min(deadline_ns.saturating_sub(os.now_ns()));
+                }
+                if left_ns == 0 || self.is_peer_closed() {
+                    // What was waited for may have come between the two looks.
                     return ready(region);
                 }
             }
             if spins {
-                (0..gaps).for_each(|_| os.pause());
+                let pauses = tuning.pauses_after(polls);
+                (0..pauses).for_each(|_| spin_loop());
+                paused = paused.saturating_add(pauses);
             } else if wait == Wait::Yield || !region.parks {
                 os.yield_now();
             } else {
                 // A closed peer counts as ready: nobody would ring again.
                 region.park(bell, left_ns, os, &mut || ready(region) || self.is_peer_closed());
             }
-            polls = polls.wrapping_add(1);
+            // Not wrapping: the eager polls are those of the start alone.
+            polls = polls.saturating_add(1);
         }
     }
 }

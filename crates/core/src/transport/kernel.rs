@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU32;
 
 use rustix::thread::{futex, sched_yield};
 
-use crate::clock::{now_ns, poll_gap};
+use crate::clock::now_ns;
 use crate::sys::timespec;
 
 /// What waiting needs of Linux. For ends of `sinew_link` that are used without a transport.
@@ -12,10 +12,6 @@ use crate::sys::timespec;
 pub struct Kernel;
 
 impl sinew_link::Os for Kernel {
-    fn pause(&self) {
-        poll_gap();
-    }
-
     fn yield_now(&self) {
         sched_yield();
     }

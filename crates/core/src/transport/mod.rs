@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 pub use kernel::Kernel;
-pub use region::look;
+pub use region::{look, tuning};
 use sinew_link::queue;
 use sinew_plan::plan::{Delivery, Link, Sync, Transport, Wait};
 

@@ -4,12 +4,12 @@
 use std::io;
 
 use sinew_link::observe::Seen;
-use sinew_link::{Corrupt, RegionError, broadcast, latest, queue};
+use sinew_link::{Corrupt, RegionError, Tuning, broadcast, latest, queue};
 use sinew_plan::plan::{Delivery, Sync, Wait};
 
 use super::kernel::Kernel;
 use super::{Carrier, Claim, LinkShape, Peek, Received, Receiver, Sender, Sent, mutex};
-use crate::clock::know_poll_gap;
+use crate::clock::pause_ns;
 use crate::fault::{Cause, Fault};
 use crate::sys::Region;
 
@@ -54,6 +54,12 @@ fn layout(shape: &LinkShape) -> sinew_link::Shape {
     }
 }
 
+/// How the ends of links of this shape poll and treat cache lines on this machine. The first call
+/// measures what that needs, some microseconds.
+pub fn tuning(link: &sinew_link::Shape) -> Tuning {
+    Tuning::of(link, pause_ns())
+}
+
 fn strategy(wait: Wait) -> sinew_link::Wait {
     match wait {
         Wait::Spin => sinew_link::Wait::Spin,
@@ -65,20 +71,19 @@ fn strategy(wait: Wait) -> sinew_link::Wait {
 
 /// Makes the writing end.
 pub(super) fn sender(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Sender>, Fault> {
-    know_poll_gap();
     let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
-    let memory = region.clone();
+    let (memory, tuning) = (region.clone(), tuning(&layout));
     let end: Box<dyn Sender> = match shape.delivery {
         Delivery::Queue => {
-            let end = queue::Writer::attach(memory, &layout).map_err(refused)?;
+            let end = queue::Writer::attach(memory, &layout).map_err(refused)?.tuned(tuning);
             Box::new(QueueSender { end, wait, closed: false })
         }
         Delivery::Latest => {
-            let end = latest::Writer::attach(memory, &layout).map_err(refused)?;
+            let end = latest::Writer::attach(memory, &layout).map_err(refused)?.tuned(tuning);
             Box::new(LatestSender { end, closed: false })
         }
         Delivery::Broadcast => {
-            let end = broadcast::Writer::attach(memory, &layout).map_err(refused)?;
+            let end = broadcast::Writer::attach(memory, &layout).map_err(refused)?.tuned(tuning);
             Box::new(BroadcastSender { end, closed: false })
         }
     };
@@ -90,20 +95,19 @@ pub(super) fn sender(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Send
 
 /// Makes a reading end.
 pub(super) fn receiver(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Receiver>, Fault> {
-    know_poll_gap();
     let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
-    let memory = region.clone();
+    let (memory, tuning) = (region.clone(), tuning(&layout));
     let end: Box<dyn Receiver> = match shape.delivery {
         Delivery::Queue => {
-            let end = queue::Reader::attach(memory, &layout).map_err(refused)?;
+            let end = queue::Reader::attach(memory, &layout).map_err(refused)?.tuned(tuning);
             Box::new(QueueReceiver { end, wait })
         }
         Delivery::Latest => {
-            let end = latest::Reader::attach(memory, &layout).map_err(refused)?;
+            let end = latest::Reader::attach(memory, &layout).map_err(refused)?.tuned(tuning);
             Box::new(LatestReceiver { end, wait })
         }
         Delivery::Broadcast => {
-            let end = broadcast::Reader::attach(memory, &layout).map_err(refused)?;
+            let end = broadcast::Reader::attach(memory, &layout).map_err(refused)?.tuned(tuning);
             let message = vec![0; shape.message_size as usize];
             Box::new(BroadcastReceiver { end, wait, message })
         }

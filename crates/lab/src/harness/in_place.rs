@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use sinew_core::clock::now_ns;
 use sinew_core::sys::Region;
-use sinew_core::transport::Kernel;
+use sinew_core::transport::{Kernel, tuning};
 use sinew_link::queue::{Reader, SendError, Writer};
 use sinew_link::{Shape, Wait};
 
@@ -38,8 +38,8 @@ impl InPlace {
         let failed = |error| Gone(format!("cannot attach to the link: {error}"));
         let bytes = shape.message_size as usize;
         Ok(InPlace {
-            writer: Writer::attach(out, shape).map_err(failed)?,
-            reader: Reader::attach(into, shape).map_err(failed)?,
+            writer: Writer::attach(out, shape).map_err(failed)?.tuned(tuning(shape)),
+            reader: Reader::attach(into, shape).map_err(failed)?.tuned(tuning(shape)),
             bytes,
             part: vec![0; bytes.min(PART_BYTES)],
             waits: Waits::new(life),
@@ -125,14 +125,29 @@ impl Waits {
         mut look: impl FnMut(&mut E) -> Option<T>,
         wait: impl Fn(&mut E, u64) -> bool,
     ) -> Result<T, Gone> {
+        // What a wait needs is made only for one: a store to the stack for each message takes a
+        // place among the stores that wait for the other CPU's lines.
+        match look(end) {
+            Some(found) => Ok(found),
+            None => self.wait_until(end, look, wait),
+        }
+    }
+
+    #[inline(never)]
+    fn wait_until<E, T>(
+        &mut self,
+        end: &mut E,
+        mut look: impl FnMut(&mut E) -> Option<T>,
+        wait: impl Fn(&mut E, u64) -> bool,
+    ) -> Result<T, Gone> {
         let mut patience = self.life.patience();
         loop {
-            if let Some(found) = look(end) {
-                return Ok(found);
-            }
             if !wait(end, self.look_ns) {
                 patience.look()?;
                 self.look_ns = now_ns() + WAIT_NS_MAX;
+            }
+            if let Some(found) = look(end) {
+                return Ok(found);
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::vec;
 
 use super::*;
+use crate::Layout;
 use crate::heap::{Heap, pattern};
 use crate::observe::look;
 

@@ -25,6 +25,24 @@ fn a_header_that_differs_in_any_word_is_refused_with_both_figures() {
 }
 
 #[test]
+fn who_attaches_takes_the_layout_that_the_header_says() {
+    let stated = Shape::queue(8, 7, 4);
+    let made = Shape { layout: Layout::Sequence, ..stated };
+    let heap = Heap::made(&made, 0);
+    let mut writer = queue::Writer::attach(heap.clone(), &stated).expect("either layout");
+    let mut reader = queue::Reader::attach(heap.clone(), &made).expect("either layout");
+    let mut message = [0; 8];
+    writer.try_send(&[9; 8]).expect("room");
+    assert_eq!((reader.try_receive(&mut message), message), (Ok(true), [9; 8]));
+    // A header that lies: the region is too short for what it says.
+    let heap = Heap::made(&stated, 0);
+    heap.set_word(LAYOUT_WORD * 4, Layout::Sequence as u32);
+    let (found, expected) = (heap.len(), made.region_len());
+    let error = queue::Reader::attach(heap, &stated).err();
+    assert_eq!(error, Some(RegionError::Length { found, expected }));
+}
+
+#[test]
 fn shapes_out_of_range_are_refused() {
     let heap = Heap::of(&SHAPE);
     let refused = |shape: Shape| create(&heap, &shape).expect_err("refused").to_string();
