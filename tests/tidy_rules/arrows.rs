@@ -75,6 +75,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         &[
             &["memory"],
             &["shape"],
+            &["tuning"],
             &["cells"],
             &["region"],
             &["counter", "heap", "wait"],

@@ -1,11 +1,13 @@
-//! What the two slot layouts of the queue cost: round trip and throughput on two pinned threads,
+//! What the two slot layouts of the queue cost: round trip and stream on two pinned threads,
 //! beside a *token*, one word that goes to and fro, the least that any link can cost here, and a
 //! *pair*, a word on a line of its own for each way, the least that two links can cost whose
 //! readers poll all the time: each message moves its line twice, to be written and to be read.
 //!
 //! Every round trip is measured twice: with one PAUSE between polls, and with so many that polls
-//! are [`GAP_NS`] apart, as the runtime has it. Every poll takes the line from the core that is
-//! about to write it, so fewer may be faster.
+//! are [`GAP_NS`] apart; the runtime begins with the first and goes on with the second. Every poll
+//! takes the line from the core that is about to write it, so fewer may be faster. A stream is
+//! polled [`STREAM_GAP_NS`] apart, as the runtime has it, and timed from its first message until
+//! the reader has its last: what a writer waits for room is part of it.
 //!
 //! `cargo bench -p sinew-link --bench layouts`; a few seconds. All contenders run in every round,
 //! one after the other, because the machine under them may change; ratios are to the token of the
@@ -13,7 +15,7 @@
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
 use std::alloc::{Layout as Bytes, alloc_zeroed};
-use std::hint::spin_loop;
+use std::hint::{black_box, spin_loop};
 use std::ptr::NonNull;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,13 +28,17 @@ use sinew_link::{Layout, RawMemory, Shape, create, queue};
 const ROUNDS: usize = 9;
 const TRIPS: u32 = 20_000;
 const MESSAGES: u32 = 100_000;
-/// Steps between two looks at the clock.
+/// Messages before those that are timed: every slot was touched, both threads run.
+const WARM_UP: u32 = 4096;
+/// Round trips between two looks at the clock.
 const BATCH: u32 = 200;
 const CAPACITY: u32 = 8;
-/// Of the queues whose throughput is measured.
+/// Of the queues that carry a stream.
 const CAPACITY_STREAM: u32 = 1024;
-/// Between two polls.
+/// Between two polls of a round trip.
 const GAP_NS: f64 = 50.0;
+/// Between two polls of a stream.
+const STREAM_GAP_NS: f64 = 500.0;
 
 fn main() {
     let cpus = cpus();
@@ -42,7 +48,8 @@ fn main() {
     }
     let ends = [cpus[0], cpus[1]];
     let pause_ns = pause_ns();
-    let gap = (GAP_NS / pause_ns).ceil().max(1.0) as u32;
+    let pauses = |gap_ns: f64| (gap_ns / pause_ns).ceil().max(1.0) as u32;
+    let (gap, stream_gap) = (pauses(GAP_NS), pauses(STREAM_GAP_NS));
     println!("CPUs {} and {}, PAUSE takes {pause_ns:.0} ns, {ROUNDS} rounds", ends[0], ends[1]);
     println!("least/median over rounds, ns; x: median ratio to the token of the same round");
     for (pauses, name) in [(1, "one PAUSE"), (gap, "the gap")] {
@@ -53,10 +60,10 @@ fn main() {
         }
         sizes!(8 48 64 120 128 256 1024);
     }
-    println!("\nper message, capacity {CAPACITY_STREAM}");
+    println!("\nper message of a stream, capacity {CAPACITY_STREAM}");
     println!("{:>5} {:>16} {:>16}", "bytes", "index", "sequence");
     macro_rules! sizes {
-        ($($size:literal)*) => { $( throughputs::<$size>(ends); )* };
+        ($($size:literal)*) => { $( streams::<$size>(ends, stream_gap); )* };
     }
     sizes!(8 48 64 120 128 256 1024);
 }
@@ -78,11 +85,11 @@ fn round_trips<const N: usize>(ends: [usize; 2], pauses: u32) {
     println!("{N:>5} {:>9} {pair:>16} {index:>16} {sequence:>16}", figures(&tokens));
 }
 
-fn throughputs<const N: usize>(ends: [usize; 2]) {
+fn streams<const N: usize>(ends: [usize; 2], pauses: u32) {
     let mut rows = [vec![], vec![]];
     for _ in 0..ROUNDS {
-        rows[0].push(throughput::<N>(Layout::Index, ends));
-        rows[1].push(throughput::<N>(Layout::Sequence, ends));
+        rows[0].push(stream::<N>(Layout::Index, ends, pauses));
+        rows[1].push(stream::<N>(Layout::Sequence, ends, pauses));
     }
     println!("{N:>5} {:>16} {:>16}", figures(&rows[0]), figures(&rows[1]));
 }
@@ -139,11 +146,32 @@ fn round_trip<const N: usize>(layout: Layout, ends: [usize; 2], pauses: u32) -> 
     timed(ends, TRIPS, near, far)
 }
 
-fn throughput<const N: usize>(layout: Layout, ends: [usize; 2]) -> f64 {
+/// Many messages, each another one; ns per message.
+fn stream<const N: usize>(layout: Layout, ends: [usize; 2], pauses: u32) -> f64 {
     let (mut writer, mut reader) = queue::<N>(layout, CAPACITY_STREAM);
-    let near = move |_| send(&mut writer, &[1; N], 1);
-    let far = move || (0..MESSAGES).for_each(|_| receive(&mut reader, &mut [0; N], 1));
-    timed(ends, MESSAGES, near, far)
+    let (both, done) = (Barrier::new(2), AtomicU32::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(ends[1]);
+            both.wait();
+            for _ in 0..WARM_UP + MESSAGES {
+                let mut message = [0; N];
+                receive(&mut reader, &mut message, pauses);
+                black_box(message);
+            }
+            done.store(1, Ordering::Release);
+        });
+        pin(ends[0]);
+        both.wait();
+        let mut send = |number: u32| send(&mut writer, &[number as u8; N], pauses);
+        (0..WARM_UP).for_each(&mut send);
+        let start = Instant::now();
+        (0..MESSAGES).for_each(&mut send);
+        while done.load(Ordering::Acquire) == 0 {
+            spin_loop();
+        }
+        start.elapsed().as_nanos() as f64 / f64::from(MESSAGES)
+    })
 }
 
 fn queue<const N: usize>(

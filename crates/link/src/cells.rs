@@ -47,9 +47,10 @@ const AHEAD: usize = 1024;
 /// How much of a slot is fetched, bytes: in a larger one the core's own prefetcher goes on.
 const FETCHED_MAX: usize = 1024;
 
-/// How much of a message is handed over, bytes, where a side [does](Tuning::hands_over). Measured on two cores of an Intel Xeon:
-/// a round trip of 256 B that begins at a random time takes 230 to 260 ns instead of 340; but a
-/// stream takes 145 ns per message instead of 13, so in a long queue nothing is handed over.
+/// How much of a message is handed over, bytes, where a side [does](Tuning::hands_over). Measured
+/// on two cores of an Intel Xeon: a round trip of 256 B that begins at a random time takes 230 to
+/// 260 ns instead of 340; but a stream takes 145 ns per message instead of 13, so in a long queue
+/// nothing is handed over.
 const HANDED_OVER_MAX: usize = 8192;
 
 /// An ordering that a proof can weaken, to show that loom would notice.
