@@ -68,8 +68,8 @@ pub struct Shape {
 
 impl Shape {
     /// A queue in the index layout. On an Intel Xeon the sequence layout saved up to a third of a
-    /// round trip of 8 B; on an AMD EPYC it costs half of one, and of a stream of 8 B four times as
-    /// much (`cargo bench -p sinew-link --bench layouts`; docs/lab.md).
+    /// round trip of 8 B; on an AMD EPYC it costs half of one, and a stream of 8 B takes three
+    /// times as long (`cargo bench -p sinew-link --bench layouts`; docs/lab.md).
     pub const fn queue(message_size: u32, type_hash: u32, capacity: u32) -> Shape {
         let layout = Layout::Index;
         Shape { delivery: Delivery::Queue, message_size, type_hash, capacity, layout, parks: false }
