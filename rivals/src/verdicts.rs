@@ -10,7 +10,7 @@ use sinew_lab::harness::Placement::{self, Processes, Threads};
 use sinew_lab::harness::What::{self, PerMessage, RoundTrip};
 use sinew_lab::report::{Measure, Row, Verdict};
 
-use crate::table::OURS;
+use crate::table::{OURS, SMALL};
 
 /// Rows of one kind, and what is measured of them.
 #[derive(Clone, Copy)]
@@ -26,8 +26,8 @@ struct Field {
 pub(crate) fn of(rows: &[Row], all_asked: bool) -> Vec<Verdict> {
     let field = |what, placement, access, bytes| Field { what, placement, access, bytes };
     let mut verdicts = Vec::new();
-    for (what, sizes) in [(RoundTrip, &[8, 48, 64, 256][..]), (PerMessage, &[8, 64, 256])] {
-        for &bytes in sizes.iter().filter(|_| all_asked) {
+    for what in [RoundTrip, PerMessage] {
+        for &bytes in SMALL.iter().filter(|_| all_asked) {
             verdicts.extend(against_best(rows, field(what, Threads, Copied, bytes)));
         }
     }

@@ -80,12 +80,6 @@ impl<M: Memory> Writer<M> {
         self.end.region.ring(MESSAGE, os);
     }
 
-    /// The same end, treating cache lines in this manner.
-    pub fn tuned(mut self, tuning: crate::Tuning) -> Self {
-        self.end.region.tuning = tuning;
-        self
-    }
-
     /// Tells the readers that the writer is gone, as dropping it does. To end their waits at once,
     /// call [`wake`](Writer::wake) after it.
     pub fn close(&mut self) {
@@ -195,12 +189,6 @@ impl<M: Memory> Reader<M> {
         })
     }
 
-    /// The same end, polling in this manner.
-    pub fn tuned(mut self, tuning: crate::Tuning) -> Self {
-        self.end.region.tuning = tuning;
-        self
-    }
-
     /// Whether the writer was here and left in order.
     pub fn is_peer_closed(&self) -> bool {
         self.end.is_peer_closed()
@@ -232,6 +220,8 @@ fn is_to_come(sequence: u32, head: u32, capacity: u32) -> bool {
     let before = head.wrapping_sub(capacity);
     sequence == writing(head) || sequence == complete(before) || sequence == writing(before)
 }
+
+crate::region::tuned_method!(Writer, Reader);
 
 #[cfg(all(test, not(loom)))]
 mod tests;

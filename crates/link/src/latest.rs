@@ -274,6 +274,7 @@ impl<M: Memory> Reader<M> {
 }
 
 crate::region::peer_methods!(Writer, Reader);
+crate::region::tuned_method!(Writer, Reader);
 
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -335,6 +335,7 @@ impl<M: Memory> Peek<'_, M> {
 }
 
 crate::region::peer_methods!(Writer, Reader);
+crate::region::tuned_method!(Writer, Reader);
 
 #[cfg(all(test, not(loom)))]
 mod tests;

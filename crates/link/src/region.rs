@@ -187,8 +187,8 @@ impl<M: Memory> Drop for End<M> {
     }
 }
 
-/// Writes what every end of a link tells of its peer.
-macro_rules! peer_methods {
+/// Writes how an end is tuned.
+macro_rules! tuned_method {
     ($($end:ident),*) => { $(
         impl<M: Memory> $end<M> {
             /// The same end, polling and treating cache lines in this manner.
@@ -196,7 +196,15 @@ macro_rules! peer_methods {
                 self.end.region.tuning = tuning;
                 self
             }
+        }
+    )* };
+}
+pub(crate) use tuned_method;
 
+/// Writes what every end of a link tells of its peer.
+macro_rules! peer_methods {
+    ($($end:ident),*) => { $(
+        impl<M: Memory> $end<M> {
             /// Whether the other side was here and left in order.
             pub fn is_peer_closed(&self) -> bool {
                 self.end.is_peer_closed()
