@@ -113,7 +113,9 @@ impl Traced<'_> {
     }
 }
 
-/// Runs the operation to its end; the numbers of steps at which to kill it.
+/// Runs the operation to its end; the numbers of steps at which to kill it. (How many instructions
+/// the C library takes to fill bytes depends on where in a page they are, and so on how deep the
+/// stack is: messages are made before the operation.)
 fn points(traced: Traced<'_>, memory: &Guarded) -> Vec<u32> {
     let look = || (0..memory.words()).map(|i| memory.word(i).load(Ordering::SeqCst)).collect();
     let mut before: Vec<u32> = look();
@@ -185,7 +187,8 @@ fn queue_writer(layout: Layout) -> bool {
         writer.try_send(&pattern::<N>(1)).expect("room");
         writer.try_send(&pattern::<N>(2)).expect("room");
         assert_eq!(receive(&mut reader), Some(1));
-        kill(&mut || writer.try_send(&pattern::<N>(3)).expect("room"));
+        let message = pattern::<N>(3);
+        kill(&mut || writer.try_send(&message).expect("room"));
         forget(writer);
         assert_eq!(receive(&mut reader), Some(2));
         let third = receive(&mut reader);
@@ -250,7 +253,8 @@ fn latest_writer(taken: u32) -> bool {
                 assert_eq!(read(&mut reader), (Fresh::New, i));
             }
         }
-        kill(&mut || writer.send(&pattern::<N>(3)));
+        let message = pattern::<N>(3);
+        kill(&mut || writer.send(&message));
         forget(writer);
         let left = read(&mut reader);
         let old = if taken == 2 { Fresh::Old } else { Fresh::New };
@@ -303,7 +307,8 @@ fn broadcast_writer() -> bool {
             writer.send(&pattern::<N>(i));
             assert_eq!(hear(&mut prompt), Some((0, i)));
         }
-        kill(&mut || writer.send(&pattern::<N>(3)));
+        let message = pattern::<N>(3);
+        kill(&mut || writer.send(&message));
         forget(writer);
         let third = hear(&mut prompt);
         assert!(third.is_none() || third == Some((0, 3)), "{third:?}");
