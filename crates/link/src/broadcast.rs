@@ -69,8 +69,8 @@ impl<M: Memory> Writer<M> {
         self.tail = written.wrapping_add(1);
         // Release: who sees a position sees that the message before it is complete.
         region.word(TAIL).store(self.tail, Ordering::Release);
-        region.hand_over(region.slot(written));
-        region.warm_ahead(written);
+        region.hand_over(region.slots(), region.slot(written));
+        region.warm_ahead(region.slots(), written);
     }
 
     /// Wakes readers that wait for what was sent or for [`close`](Writer::close). Costs nothing in
@@ -182,11 +182,12 @@ impl<M: Memory> Reader<M> {
     /// [`receive`](Reader::receive) has something to look at.
     pub fn wait(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
         let head = self.head;
-        self.end.wait(MESSAGE, wait, deadline_ns, os, |region| {
+        let ready = |region: &Region<M>| {
             // Relaxed: a hint; `receive` looks again.
             let sequence = region.word(region.sequence(head)).load(Ordering::Relaxed);
             !is_to_come(sequence, head, region.capacity())
-        })
+        };
+        ready(&self.end.region) || self.end.wait(MESSAGE, wait, deadline_ns, os, ready)
     }
 
     /// Whether the writer was here and left in order.

@@ -103,7 +103,7 @@ impl<M: Memory> Writer<M> {
         self.last[pair as usize] = index;
         // Release: who sees this message announced finds its slot named.
         region.word(NEWEST).store(self.sequence << 1 | pair, release);
-        region.hand_over(slot);
+        region.hand_over(region.slots(), slot);
     }
 
     /// Wakes a reader that waits for what was sent or for [`close`](Writer::close). Costs nothing
@@ -193,10 +193,9 @@ impl<M: Memory> Reader<M> {
     /// there is something new.
     pub fn wait(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
         let seen = self.seen;
-        self.end.wait(MESSAGE, wait, deadline_ns, os, |region| {
-            // Relaxed: a hint; `take` looks again.
-            region.word(NEWEST).load(Ordering::Relaxed) != seen
-        })
+        // Relaxed: a hint; `take` looks again.
+        let ready = |region: &Region<M>| region.word(NEWEST).load(Ordering::Relaxed) != seen;
+        ready(&self.end.region) || self.end.wait(MESSAGE, wait, deadline_ns, os, ready)
     }
 
     /// Copies the message with this sequence, which was complete when it was announced; whether it

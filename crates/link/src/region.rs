@@ -193,7 +193,7 @@ macro_rules! tuned_method {
         impl<M: Memory> $end<M> {
             /// The same end, polling and treating cache lines in this manner.
             pub fn tuned(mut self, tuning: crate::Tuning) -> Self {
-                self.end.region.tuning = tuning;
+                self.end.region.tune(tuning);
                 self
             }
         }

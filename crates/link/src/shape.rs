@@ -38,6 +38,16 @@ impl Layout {
     pub(crate) fn of(word: u32) -> Option<Layout> {
         [Layout::Index, Layout::Sequence].into_iter().find(|&layout| layout as u32 == word)
     }
+
+    /// Bytes from one slot to the next, of messages of `size` bytes.
+    #[inline(always)]
+    pub(crate) const fn stride(self, size: usize) -> usize {
+        match self {
+            Layout::Index => size.next_multiple_of(8),
+            // Lines of their own: one slot is read while its neighbour is written.
+            Layout::Sequence => (size + 4).next_multiple_of(64),
+        }
+    }
 }
 
 /// Largest message; past it the header is refused. Larger things want to cross by reference.
@@ -105,9 +115,8 @@ impl Shape {
         let size = self.message_size as usize;
         match (self.delivery, self.layout) {
             (Delivery::Counters, _) => size,
-            (Delivery::Queue, Layout::Index) => size.next_multiple_of(8),
-            // Lines of their own: one slot is read while its neighbour is written.
-            _ => (size + 4).next_multiple_of(64),
+            (Delivery::Queue, Layout::Index) => Layout::Index.stride(size),
+            _ => Layout::Sequence.stride(size),
         }
     }
 

@@ -25,6 +25,13 @@ pub enum Wait {
     SpinThenPark,
 }
 
+impl Wait {
+    /// Whether a wait begins with polls.
+    pub(crate) fn polls(self) -> bool {
+        matches!(self, Wait::Spin | Wait::SpinThenPark)
+    }
+}
+
 /// Longest sleep without another look. So a peer that was killed after it published and before it
 /// woke us, or that closed without waking us, delays us and no more.
 pub const PARK_NS_MAX: u64 = 50_000_000;
@@ -102,7 +109,8 @@ impl<M: Memory> Region<M> {
 }
 
 impl<M: Memory> End<M> {
-    /// Waits until `ready`, the peer has closed, or the deadline is over; whether ready.
+    /// Waits until `ready`, the peer has closed, or the deadline is over; whether ready. For a side
+    /// that has just looked: if it polls, it pauses before it looks again.
     pub(crate) fn wait(
         &self,
         bell: Bell,
@@ -115,9 +123,6 @@ impl<M: Memory> End<M> {
         let tuning = region.tuning;
         let (mut polls, mut paused) = (0_u32, 0_u32);
         loop {
-            if ready(region) {
-                return true;
-            }
             let spins = match wait {
                 Wait::Spin => true,
                 Wait::Yield | Wait::Park => false,
@@ -145,6 +150,9 @@ impl<M: Memory> End<M> {
             }
             // Not wrapping: the eager polls are those of the start alone.
             polls = polls.saturating_add(1);
+            if ready(region) {
+                return true;
+            }
         }
     }
 }
