@@ -107,7 +107,7 @@ impl Side for Copied<'_> {
     }
 
     fn receive(&mut self) -> Result<u64, Gone> {
-        let Ports { back, waiting, .. } = &self.ports;
+        let Ports { back, waiting, .. } = &mut self.ports;
         let message = waiting.until(|| back.receive().transpose())?.map_err(failed)?;
         self.buffer.copy_from_slice(&message);
         drop(message);
@@ -127,7 +127,7 @@ impl<E: Element> Side for InPlace<'_, E> {
     }
 
     fn receive(&mut self) -> Result<u64, Gone> {
-        let Ports { back, waiting, .. } = &self.0;
+        let Ports { back, waiting, .. } = &mut self.0;
         let message = waiting.until(|| back.receive().transpose())?.map_err(failed)?;
         Ok(read(E::words(&message)))
     }

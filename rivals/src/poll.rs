@@ -9,7 +9,7 @@ use std::hint::spin_loop;
 
 use sinew_core::transport::tuning;
 use sinew_lab::harness::in_place::Waits;
-use sinew_lab::harness::{Gone, Life};
+use sinew_lab::harness::{Gone, Life, Patience};
 use sinew_lab::words;
 use sinew_link::Shape;
 
@@ -39,6 +39,8 @@ const LOOKS_PER_LIFE: u32 = 1 << 16;
 /// All waits of one side.
 pub(crate) struct Waiting<'a> {
     life: &'a Life,
+    /// Of the current wait; set when it has become a long one.
+    patience: Patience<'a>,
     /// Hints between two looks.
     pauses: u32,
     /// For a link that waits by itself.
@@ -52,32 +54,38 @@ impl<'a> Waiting<'a> {
             Poll::Gap => tuning(&Shape::queue(form.bytes as u32, 0, form.capacity as u32)).pauses,
             Poll::Pause | Poll::Own => 1,
         };
-        Waiting { life, pauses, own: Waits::new(life.clone()) }
+        Waiting { life, patience: life.patience(), pauses, own: Waits::new(life.clone()) }
+    }
+
+    /// One pause, after a look that found nothing; `looks` counts those of this wait.
+    #[inline(always)]
+    pub(crate) fn pause(&mut self, looks: &mut u32) -> Result<(), Gone> {
+        (0..self.pauses).for_each(|_| spin_loop());
+        *looks = looks.wrapping_add(1);
+        if looks.is_multiple_of(LOOKS_PER_LIFE) {
+            // Only now, as for ours: no store to the stack for each message.
+            return self.look_at_life(*looks == LOOKS_PER_LIFE);
+        }
+        Ok(())
     }
 
     /// Polls until `look` finds something.
     #[inline(always)]
-    pub(crate) fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Result<T, Gone> {
-        // As for ours: what a wait needs is made only for one.
-        match look() {
-            Some(found) => Ok(found),
-            None => self.poll_until(look),
-        }
-    }
-
-    #[inline(never)]
-    fn poll_until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Result<T, Gone> {
-        let mut patience = self.life.patience();
-        let mut looks = 0_u32;
+    pub(crate) fn until<T>(&mut self, mut look: impl FnMut() -> Option<T>) -> Result<T, Gone> {
+        let mut looks = 0;
         loop {
-            (0..self.pauses).for_each(|_| spin_loop());
             if let Some(found) = look() {
                 return Ok(found);
             }
-            looks = looks.wrapping_add(1);
-            if looks.is_multiple_of(LOOKS_PER_LIFE) {
-                patience.look()?;
-            }
+            self.pause(&mut looks)?;
         }
+    }
+
+    #[cold]
+    fn look_at_life(&mut self, is_first: bool) -> Result<(), Gone> {
+        if is_first {
+            self.patience = self.life.patience();
+        }
+        self.patience.look()
     }
 }

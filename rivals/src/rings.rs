@@ -19,14 +19,17 @@ pub(crate) fn read(message: &[u64]) -> u64 {
     message[0]
 }
 
-/// The end of a queue that writes: sends a message of which each word is this one, waiting for
-/// room.
-pub(crate) trait Writer: FnMut(u64, &mut Waiting<'_>) -> Result<(), Gone> + Send {}
-impl<W: FnMut(u64, &mut Waiting<'_>) -> Result<(), Gone> + Send> Writer for W {}
+/// The end of a queue that writes.
+pub(crate) trait Writer: Send {
+    /// Sends a message of which each word is this one, waiting for room.
+    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone>;
+}
 
-/// The end that reads: waits for a message and reads all of it; its first word.
-pub(crate) trait Reader: FnMut(&mut Waiting<'_>) -> Result<u64, Gone> + Send {}
-impl<R: FnMut(&mut Waiting<'_>) -> Result<u64, Gone> + Send> Reader for R {}
+/// The end that reads.
+pub(crate) trait Reader: Send {
+    /// Waits for a message and reads all of it; its first word.
+    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone>;
+}
 
 /// A kind of queue.
 pub(crate) trait Ring {
@@ -37,7 +40,8 @@ pub(crate) trait Ring {
     fn open<const N: usize>(capacity: usize) -> Result<(impl Writer, impl Reader), Gone>;
 }
 
-/// A queue there and one back, as one side sees them.
+/// A queue there and one back, as one side sees them. All verbs are put into the loop that is
+/// measured, whoever's they are: a call for each message costs some stores more.
 pub(crate) struct Ends<'a, W, R> {
     pub(crate) there: W,
     pub(crate) back: R,
@@ -45,38 +49,79 @@ pub(crate) struct Ends<'a, W, R> {
 }
 
 impl<W: Writer, R: Reader> Side for Ends<'_, W, R> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, word: u64) -> Result<(), Gone> {
-        (self.there)(word, &mut self.waiting)
+        self.there.send(word, &mut self.waiting)
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self) -> Result<u64, Gone> {
-        (self.back)(&mut self.waiting)
+        self.back.receive(&mut self.waiting)
     }
 }
 
-/// The ends of a queue by its verbs that never wait: they are polled.
+/// An end of a queue by its verb that never waits: it is polled.
+struct Polled<V, const N: usize>(V);
+
+/// The ends of a queue by its verbs that never wait.
 fn polled<const N: usize>(
-    mut push: impl FnMut([u64; N]) -> bool + Send,
-    mut pop: impl FnMut() -> Option<[u64; N]> + Send,
+    push: impl FnMut([u64; N]) -> bool + Send,
+    pop: impl FnMut() -> Option<[u64; N]> + Send,
 ) -> Result<(impl Writer, impl Reader), Gone> {
-    let write =
-        move |word, waiting: &mut Waiting<'_>| waiting.until(|| push([word; N]).then_some(()));
-    let read =
-        move |waiting: &mut Waiting<'_>| waiting.until(|| pop().map(|message| read(&message)));
-    Ok((write, read))
+    Ok((Polled::<_, N>(push), Polled::<_, N>(pop)))
 }
 
-/// The ends of a queue by its own verbs that wait: they look for a while, then sleep.
+impl<V: FnMut([u64; N]) -> bool + Send, const N: usize> Writer for Polled<V, N> {
+    #[inline(always)]
+    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
+        let mut looks = 0;
+        while !(self.0)([word; N]) {
+            waiting.pause(&mut looks)?;
+        }
+        Ok(())
+    }
+}
+
+impl<V: FnMut() -> Option<[u64; N]> + Send, const N: usize> Reader for Polled<V, N> {
+    #[inline(always)]
+    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
+        let mut looks = 0;
+        loop {
+            if let Some(message) = (self.0)() {
+                return Ok(read(&message));
+            }
+            waiting.pause(&mut looks)?;
+        }
+    }
+}
+
+/// An end of a queue by its own verb that waits: it looks for a while, then sleeps.
+struct Blocking<V, const N: usize>(V);
+
+/// The ends of a queue by its own verbs that wait.
 fn blocking<const N: usize, F, C>(
-    mut push: impl FnMut([u64; N]) -> Result<(), F> + Send,
-    mut pop: impl FnMut() -> Result<[u64; N], C> + Send,
+    push: impl FnMut([u64; N]) -> Result<(), F> + Send,
+    pop: impl FnMut() -> Result<[u64; N], C> + Send,
 ) -> Result<(impl Writer, impl Reader), Gone> {
-    let closed = || Gone("the other side closed the queue".into());
-    let write = move |word, _: &mut Waiting<'_>| push([word; N]).map_err(|_| closed());
-    let read = move |_: &mut Waiting<'_>| pop().map(|message| read(&message)).map_err(|_| closed());
-    Ok((write, read))
+    Ok((Blocking::<_, N>(push), Blocking::<_, N>(pop)))
+}
+
+fn closed<E>(_: E) -> Gone {
+    Gone("the other side closed the queue".into())
+}
+
+impl<V: FnMut([u64; N]) -> Result<(), F> + Send, F, const N: usize> Writer for Blocking<V, N> {
+    #[inline(always)]
+    fn send(&mut self, word: u64, _: &mut Waiting<'_>) -> Result<(), Gone> {
+        (self.0)([word; N]).map_err(closed)
+    }
+}
+
+impl<V: FnMut() -> Result<[u64; N], F> + Send, F, const N: usize> Reader for Blocking<V, N> {
+    #[inline(always)]
+    fn receive(&mut self, _: &mut Waiting<'_>) -> Result<u64, Gone> {
+        (self.0)().map(|message| read(&message)).map_err(closed)
+    }
 }
 
 /// Measures a kind of queue.

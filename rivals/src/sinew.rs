@@ -9,7 +9,7 @@ use sinew_core::transport::{Kernel, tuning};
 use sinew_lab::harness::in_place::InPlace;
 use sinew_lab::harness::process::Process;
 use sinew_lab::harness::{Access, Found, Gone, Life, Side, on_thread};
-use sinew_link::{Corrupt, Shape, Wait, create, queue};
+use sinew_link::{Shape, Wait, create, queue};
 use zerocopy::IntoBytes;
 
 use crate::measure::{Answer, Cell, Form, Role};
@@ -20,6 +20,9 @@ use crate::table::OURS;
 /// The part that the far process plays.
 pub(crate) const PART: &str = "sinew";
 
+// Cold, so that its text is not made between the verbs that are measured.
+#[cold]
+#[inline(never)]
 fn failed(error: impl ToString) -> Gone {
     Gone(error.to_string())
 }
@@ -37,7 +40,7 @@ impl Ring for Sinew {
         let writer = queue::Writer::attach(region.clone(), &shape).map_err(failed)?;
         let reader = queue::Reader::attach(region, &shape).map_err(failed)?;
         let (writer, reader) = (writer.tuned(tuning(&shape)), reader.tuned(tuning(&shape)));
-        Ok(ends::<N>(writer, reader))
+        Ok((Small::<_, N>(writer), Small::<_, N>(reader)))
     }
 }
 
@@ -45,52 +48,40 @@ fn shape(bytes: usize, capacity: usize) -> Shape {
     Shape::queue(bytes as u32, 0, capacity as u32)
 }
 
-/// Sends a message, waiting for room. `try_send` makes the message itself: one that stands on the
-/// stack meanwhile would be written twice.
-#[inline(always)]
-fn send(
-    there: &mut queue::Writer<Region>,
-    waiting: &mut Waiting<'_>,
-    mut try_send: impl FnMut(&mut queue::Writer<Region>) -> Result<(), queue::SendError>,
-) -> Result<(), Gone> {
-    let send = |there: &mut queue::Writer<Region>| match try_send(there) {
-        Ok(()) => Some(Ok(())),
-        Err(queue::SendError::Full) => None,
-        Err(error) => Some(Err(failed(error))),
-    };
-    waiting.own.until(there, send, |there, until_ns| {
-        there.wait_room(Wait::Spin, Some(until_ns), &Kernel)
-    })?
+/// An end of a queue with messages of `N` words.
+struct Small<E, const N: usize>(E);
+
+impl<const N: usize> Writer for Small<queue::Writer<Region>, N> {
+    #[inline(always)]
+    fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
+        // The message is made where it is sent: one that stood on the stack meanwhile would be
+        // written twice.
+        while !sent(self.0.try_send(<[u64; N]>::as_bytes(&[word; N])))? {
+            waiting.own.wait(|until_ns| self.0.wait_room(Wait::Spin, Some(until_ns), &Kernel))?;
+        }
+        Ok(())
+    }
 }
 
-/// Waits for a message; what `try_receive` makes of it.
-#[inline(always)]
-fn receive(
-    back: &mut queue::Reader<Region>,
-    waiting: &mut Waiting<'_>,
-    mut try_receive: impl FnMut(&mut queue::Reader<Region>) -> Result<Option<u64>, Corrupt>,
-) -> Result<u64, Gone> {
-    let receive = |back: &mut queue::Reader<Region>| try_receive(back).map_err(failed).transpose();
-    waiting
-        .own
-        .until(back, receive, |back, until_ns| back.wait(Wait::Spin, Some(until_ns), &Kernel))?
+impl<const N: usize> Reader for Small<queue::Reader<Region>, N> {
+    #[inline(always)]
+    fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone> {
+        let mut message = [0; N];
+        while !self.0.try_receive(message.as_mut_bytes()).map_err(failed)? {
+            waiting.own.wait(|until_ns| self.0.wait(Wait::Spin, Some(until_ns), &Kernel))?;
+        }
+        Ok(read(&message))
+    }
 }
 
-/// The ends of queues with messages of `N` words.
-fn ends<const N: usize>(
-    mut there: queue::Writer<Region>,
-    mut back: queue::Reader<Region>,
-) -> (impl Writer, impl Reader) {
-    let write = move |word, waiting: &mut Waiting<'_>| {
-        send(&mut there, waiting, |there| there.try_send(<[u64; N]>::as_bytes(&[word; N])))
-    };
-    let read = move |waiting: &mut Waiting<'_>| {
-        receive(&mut back, waiting, |back| {
-            let mut message = [0; N];
-            Ok(back.try_receive(message.as_mut_bytes())?.then(|| read(&message)))
-        })
-    };
-    (write, read)
+/// Whether a message was sent; if not, there is no room.
+#[inline(always)]
+fn sent(result: Result<(), queue::SendError>) -> Result<bool, Gone> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(queue::SendError::Full) => Ok(false),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 /// Both queues of one side, for large messages: written to the buffer and copied in; copied
@@ -104,16 +95,20 @@ struct Large<'a> {
 
 impl Side for Large<'_> {
     fn send(&mut self, word: u64) -> Result<(), Gone> {
-        self.buffer.fill(word);
-        let message = self.buffer.as_bytes();
-        send(&mut self.there, &mut self.waiting, |there| there.try_send(message))
+        let Large { there, waiting, buffer, .. } = self;
+        buffer.fill(word);
+        while !sent(there.try_send(buffer.as_bytes()))? {
+            waiting.own.wait(|until_ns| there.wait_room(Wait::Spin, Some(until_ns), &Kernel))?;
+        }
+        Ok(())
     }
 
     fn receive(&mut self) -> Result<u64, Gone> {
-        let buffer = &mut self.buffer;
-        receive(&mut self.back, &mut self.waiting, |back| {
-            Ok(back.try_receive(buffer.as_mut_bytes())?.then(|| read(buffer)))
-        })
+        let Large { back, waiting, buffer, .. } = self;
+        while !back.try_receive(buffer.as_mut_bytes()).map_err(failed)? {
+            waiting.own.wait(|until_ns| back.wait(Wait::Spin, Some(until_ns), &Kernel))?;
+        }
+        Ok(read(buffer))
     }
 }
 
@@ -147,8 +142,7 @@ fn small<const N: usize, R: Role>(
     waiting: Waiting<'_>,
     role: R,
 ) -> Result<R::Found, Gone> {
-    let (there, back) = ends::<N>(there, back);
-    role.play(&mut Ends { there, back, waiting })
+    role.play(&mut Ends { there: Small::<_, N>(there), back: Small::<_, N>(back), waiting })
 }
 
 /// Measures between two processes.

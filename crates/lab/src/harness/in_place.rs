@@ -48,49 +48,45 @@ impl InPlace {
 }
 
 impl Side for InPlace {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, word: u64) -> Result<(), Gone> {
         let InPlace { writer, bytes, part, waits, .. } = self;
         part.as_chunks_mut().0.fill(word.to_ne_bytes());
-        let write = |writer: &mut Writer<Region>| match writer.claim() {
-            Ok(mut claim) => {
-                for at in (0..*bytes).step_by(PART_BYTES) {
-                    claim.write_at(at, &part[..PART_BYTES.min(*bytes - at)]);
+        loop {
+            match writer.claim() {
+                Ok(mut claim) => {
+                    for at in (0..*bytes).step_by(PART_BYTES) {
+                        claim.write_at(at, &part[..PART_BYTES.min(*bytes - at)]);
+                    }
+                    claim.commit();
+                    return Ok(());
                 }
-                claim.commit();
-                Some(Ok(()))
+                Err(SendError::Full) => {}
+                Err(error) => return Err(Gone(error.to_string())),
             }
-            Err(SendError::Full) => None,
-            Err(error) => Some(Err(Gone(error.to_string()))),
-        };
-        waits.until(writer, write, |writer, until_ns| {
-            writer.wait_room(Wait::Spin, Some(until_ns), &Kernel)
-        })?
+            waits.wait(|until_ns| writer.wait_room(Wait::Spin, Some(until_ns), &Kernel))?;
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self) -> Result<u64, Gone> {
         let InPlace { reader, bytes, part, waits, .. } = self;
-        let read = |reader: &mut Reader<Region>| {
-            let peek = match reader.peek() {
-                Ok(peek) => peek?,
-                Err(corrupt) => return Some(Err(Gone(corrupt.to_string()))),
-            };
-            let mut all = 0_u64;
-            for at in (0..*bytes).step_by(PART_BYTES) {
-                let part = &mut part[..PART_BYTES.min(*bytes - at)];
-                peek.read_at(at, part);
-                all = all.wrapping_add(sum(part));
+        loop {
+            if let Some(peek) = reader.peek().map_err(|corrupt| Gone(corrupt.to_string()))? {
+                let mut all = 0_u64;
+                for at in (0..*bytes).step_by(PART_BYTES) {
+                    let part = &mut part[..PART_BYTES.min(*bytes - at)];
+                    peek.read_at(at, part);
+                    all = all.wrapping_add(sum(part));
+                }
+                black_box(all);
+                let mut first = [0; 8];
+                peek.read_at(0, &mut first);
+                peek.release();
+                return Ok(u64::from_ne_bytes(first));
             }
-            black_box(all);
-            let mut first = [0; 8];
-            peek.read_at(0, &mut first);
-            peek.release();
-            Some(Ok(u64::from_ne_bytes(first)))
-        };
-        waits.until(reader, read, |reader, until_ns| {
-            reader.wait(Wait::Spin, Some(until_ns), &Kernel)
-        })?
+            waits.wait(|until_ns| reader.wait(Wait::Spin, Some(until_ns), &Kernel))?;
+        }
     }
 }
 
@@ -113,41 +109,26 @@ impl Waits {
         self.life.patience()
     }
 
-    /// Has `wait` wait on `end` until `look` finds something there. `wait` gets the time at which
-    /// it has to come back, and says whether a look may find something.
+    /// One wait, for a side that has looked and found nothing. `wait` gets the time at which it has
+    /// to come back, and says whether a look may find something.
     ///
     /// # Errors
     /// As for [`Patience::look`].
     #[inline(always)]
-    pub fn until<E, T>(
-        &mut self,
-        end: &mut E,
-        mut look: impl FnMut(&mut E) -> Option<T>,
-        wait: impl Fn(&mut E, u64) -> bool,
-    ) -> Result<T, Gone> {
-        // What a wait needs is made only for one: a store to the stack for each message takes a
-        // place among the stores that wait for the other CPU's lines.
-        match look(end) {
-            Some(found) => Ok(found),
-            None => self.wait_until(end, look, wait),
-        }
+    pub fn wait(&mut self, mut wait: impl FnMut(u64) -> bool) -> Result<(), Gone> {
+        // What more a wait needs is made only for a long one: a store to the stack for each message
+        // takes a place among the stores that wait for the other CPU's lines.
+        if wait(self.look_ns) { Ok(()) } else { self.wait_on(wait) }
     }
 
-    #[inline(never)]
-    fn wait_until<E, T>(
-        &mut self,
-        end: &mut E,
-        mut look: impl FnMut(&mut E) -> Option<T>,
-        wait: impl Fn(&mut E, u64) -> bool,
-    ) -> Result<T, Gone> {
+    #[cold]
+    fn wait_on(&mut self, mut wait: impl FnMut(u64) -> bool) -> Result<(), Gone> {
         let mut patience = self.life.patience();
         loop {
-            if !wait(end, self.look_ns) {
-                patience.look()?;
-                self.look_ns = now_ns() + WAIT_NS_MAX;
-            }
-            if let Some(found) = look(end) {
-                return Ok(found);
+            patience.look()?;
+            self.look_ns = now_ns() + WAIT_NS_MAX;
+            if wait(self.look_ns) {
+                return Ok(());
             }
         }
     }
@@ -172,17 +153,12 @@ mod tests {
         let ended = Arc::new(AtomicBool::new(false));
         let mut waits = Waits::new(Life::Thread(Arc::clone(&ended)));
         let mut polls = 0;
-        let found = waits.until(
-            &mut polls,
-            |polls| (*polls == 3).then_some("it"),
-            |polls, _| {
-                *polls += 1;
-                *polls == 2
-            },
-        );
-        assert_eq!(found, Ok("it"));
+        let found = waits.wait(|_| {
+            polls += 1;
+            polls == 3
+        });
+        assert_eq!((found, polls), (Ok(()), 3));
         ended.store(true, Ordering::Release);
-        let found = waits.until(&mut polls, |_| None::<()>, |_, _| false);
-        assert_eq!(found, Err(Gone("the other side has ended".into())));
+        assert_eq!(waits.wait(|_| false), Err(Gone("the other side has ended".into())));
     }
 }

@@ -159,30 +159,32 @@ impl Side for Copied {
     fn send(&mut self, word: u64) -> Result<(), Gone> {
         let Copied { sender, out, waits, .. } = self;
         out.chunks_exact_mut(8).for_each(|bytes| bytes.copy_from_slice(&word.to_ne_bytes()));
-        let send = |sender: &mut Box<dyn Sender>| match sender.send(out) {
-            Ok(Sent::Done) => Some(Ok(())),
-            Ok(Sent::Closed) => Some(Err(closed())),
-            Ok(Sent::Full) => None,
-            Err(fault) => Some(Err(broken(fault))),
-        };
-        waits.until(sender, send, |sender, until_ns| sender.wait_room(until_ns))??;
+        loop {
+            match sender.send(out).map_err(broken)? {
+                Sent::Done => break,
+                Sent::Closed => return Err(closed()),
+                Sent::Full => waits.wait(|until_ns| sender.wait_room(until_ns))?,
+            }
+        }
         if self.in_parts { self.send_rest() } else { Ok(()) }
     }
 
     #[inline]
     fn receive(&mut self) -> Result<u64, Gone> {
         let Copied { sender, receiver, into, waits, in_parts, .. } = self;
-        let receive = |receiver: &mut Box<dyn Receiver>| match receiver.receive(into) {
-            Ok(Received::New { .. }) => Some(Ok(read(into))),
-            Ok(Received::Closed) => Some(Err(closed())),
-            Ok(Received::None) if *in_parts => sender.flush().err().map(|fault| Err(broken(fault))),
-            Ok(Received::None) => None,
-            Err(fault) => Some(Err(broken(fault))),
-        };
-        waits.until(receiver, receive, |receiver, until_ns| match *in_parts {
-            true => receiver.wait(now_ns() + REST_WAIT_NS),
-            false => receiver.wait(until_ns),
-        })?
+        loop {
+            match receiver.receive(into).map_err(broken)? {
+                Received::New { .. } => return Ok(read(into)),
+                Received::Closed => return Err(closed()),
+                Received::None if *in_parts => sender.flush().map_err(broken)?,
+                Received::None => {}
+            }
+            waits.wait(|until_ns| match *in_parts {
+                // An error is told by the flush above.
+                true => sender.flush().is_err() || receiver.wait(now_ns() + REST_WAIT_NS),
+                false => receiver.wait(until_ns),
+            })?;
+        }
     }
 }
 
