@@ -52,6 +52,11 @@ const FETCHED_MAX: usize = 1024;
 const READ_AHEAD: usize = 128;
 const READ_TOGETHER_MAX: usize = 32;
 
+/// How much of each slot of a pair is fetched before it is known which one was written, bytes: what
+/// the last message of 256 B and its sequence take. (A value that another CPU has written since,
+/// AMD EPYC: 8 B 26 ns instead of 30, 256 B 35 instead of 39; of a seqlock 29 and 32.)
+const COPY_FETCHED_MAX: usize = 320;
+
 /// How much of a message is handed over, bytes, where a side [does](Tuning::hands_over). Measured
 /// on two cores of an Intel Xeon: a round trip of 256 B that begins at a random time takes 230 to
 /// 260 ns instead of 340; but a stream takes 145 ns per message instead of 13, so in a long queue
@@ -271,6 +276,14 @@ impl<M: Memory> Region<M> {
         }
     }
 
+    /// Has the core bring here the first lines of a slot that may be read now.
+    #[inline(always)]
+    pub(crate) fn warm_to_copy(&self, position: u32) {
+        let at = self.slot(position);
+        let lines = self.slots.lines(COPY_FETCHED_MAX);
+        lines.for_each(|line| hint_read(self.pointer(At(at.0 + line))));
+    }
+
     /// Has the core give up the lines of a message that was written to where the reader's core gets
     /// them sooner.
     #[inline(always)]
@@ -417,6 +430,9 @@ impl<M: Memory> Region<M> {
 
     /// Loom has no caches.
     pub(crate) fn warm_to_read(&self, _slots: Slots, _position: u32, _tail: u32) {}
+
+    /// Loom has no caches.
+    pub(crate) fn warm_to_copy(&self, _position: u32) {}
 
     /// Loom has no caches.
     pub(crate) fn hand_over(&self, _slots: Slots, _at: At) {}

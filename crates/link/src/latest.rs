@@ -173,6 +173,10 @@ impl<M: Memory> Reader<M> {
                 return Ok(Fresh::Old);
             }
         } else {
+            // The core goes on here before the announcement has come over. So what the writer wrote
+            // is under way too: it takes the slots of one pair in turn, while the reader keeps off.
+            let pair = self.seen & 1;
+            [0, 1].into_iter().for_each(|index| region.warm_to_copy(pair << 1 | index));
             let (slot, sequence) = (self.named(newest & 1)?, newest >> 1);
             if self.copy(slot, sequence, into) {
                 (self.seen, self.slot) = (newest, slot);

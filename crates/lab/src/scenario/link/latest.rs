@@ -237,15 +237,25 @@ fn batches<const WORDS: usize>(
         before()?;
         let mut into = [[0; 8]; WORDS];
         let start = clock.ticks();
-        for read in readers.iter_mut() {
-            black_box(read(&mut into));
+        let mut place = 0;
+        while place < readers.len() {
+            black_box(readers[place](&mut into));
             black_box(&into);
+            // Who reads a value waits for it. Without this the core has all places on their way at
+            // once, and reads the clock before the first value is there.
+            place += 1 + high_bit(into[0]);
         }
         let ns = clock.ns(clock.ticks().wrapping_sub(start) * FINE) as f64 / FINE as f64;
         found.push(ns / readers.len() as f64);
     }
     // The first ones warmed up the caches.
     Ok(found.split_off(found.len() / 10))
+}
+
+/// 0, for values are small; but the core must have the value to know it.
+#[inline(always)]
+fn high_bit(word: [u8; 8]) -> usize {
+    (u64::from_ne_bytes(word) >> 63) as usize
 }
 
 impl<const WORDS: usize> Contender for Reads<'_, WORDS> {
