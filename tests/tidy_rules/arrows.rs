@@ -123,6 +123,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["assemble"],
         ],
     ),
+    ("crates/tune/src", &[&["sides"]]),
     (
         "crates/view/src",
         &[

@@ -15,8 +15,7 @@ use rustix::process::{
 };
 use sinew_core::sys::{adopt, keep_open};
 
-use super::place::stay_on;
-use super::{Gone, Life};
+use super::{Gone, Life, stay_on};
 
 /// A process that ends with this.
 #[derive(Debug)]

@@ -1,16 +1,13 @@
 //! A link as a row: one round of it, round trips and, where no message is lost, throughput.
 
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-use sinew_core::sys::Region;
 
 use super::case::Case;
 use super::ends::Ends;
 use super::measure::with_link;
 use crate::harness::reference::{Reference, TOKEN};
-use crate::harness::{Gone, time};
+use crate::harness::{Gone, other_pages, time};
 use crate::report::Row;
 use crate::rounds::Contender;
 
@@ -27,21 +24,10 @@ pub(super) struct Contending<'a> {
     pub(super) rounds: usize,
 }
 
-/// Takes some pages, so that the links of each round lie on others: how far a line is from both
-/// CPUs depends on its address, and the kernel gives out first what was last given back.
-fn other_pages(rounds: usize) -> Result<Region, String> {
-    const PAGE: usize = 4096;
-    let region = Region::anonymous(PAGE * (1 + rounds % 16));
-    let region = region.map_err(|error| format!("no memory: {error}"))?;
-    // A page is there once it is written.
-    region.words().iter().step_by(PAGE / 4).for_each(|word| word.store(1, Ordering::Relaxed));
-    Ok(region)
-}
-
 impl Contender for Contending<'_> {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
         let Contending { case, reference, budget, rounds } = self;
-        let _pages = other_pages(*rounds)?;
+        let _pages = other_pages(*rounds).map_err(|Gone(why)| why)?;
         *rounds += 1;
         for &what in case.measures() {
             let (clock, budget) = (reference.clock, budget.get());

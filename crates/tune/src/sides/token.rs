@@ -30,7 +30,7 @@ const PLACES: usize = 32;
 /// Batches before the first that counts.
 const WARM_UP: usize = 4;
 
-/// SaysEnd the far side. Trips are numbered far below it: at 50 ns each, it is 100 s away.
+/// Says "end" to the far side. Trips are numbered far below it: at 50 ns each, it is 100 s away.
 const STOP: u32 = u32::MAX;
 
 /// A line of its own; 128 bytes, because some CPUs fetch lines in twos.

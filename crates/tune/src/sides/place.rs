@@ -2,11 +2,12 @@
 //! that poll above everything else would starve the machine.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use sinew_core::privileges;
+use sinew_core::sys::Region;
 
 use super::Gone;
 use super::life::{Life, SaysEnd};
@@ -105,6 +106,20 @@ pub fn on_threads<T: Send>(
         (Err(gone), Ok(())) | (Ok(_), Err(gone)) => Err(gone),
         (Err(near), Err(far)) => Err(Gone(format!("{}; the far side: {}", near.0, far.0))),
     }
+}
+
+/// Takes some pages, so that the links of each round lie on others: how far a line is from both
+/// CPUs depends on its address, and the kernel gives out first what was last given back.
+///
+/// # Errors
+/// There is no memory.
+pub fn other_pages(rounds: usize) -> Result<Region, Gone> {
+    const PAGE: usize = 4096;
+    let region = Region::anonymous(PAGE * (1 + rounds % 16));
+    let region = region.map_err(|error| Gone(format!("no memory: {error}")))?;
+    // A page is there once it is written.
+    region.words().iter().step_by(PAGE / 4).for_each(|word| word.store(1, Ordering::Relaxed));
+    Ok(region)
 }
 
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, Gone>>) -> Result<T, Gone> {

@@ -1,0 +1,117 @@
+//! Two sides and a pair of links between them, one there and one back: what everything looks like
+//! that is measured, and how it is timed. The far side answers until it is told to stop
+//! ([`answer`]); the near side measures: [`round_trips`] one at a time, [`stream`] as many as go.
+
+mod life;
+mod place;
+pub mod token;
+
+pub use life::{Life, Patience, SILENT_NS_MAX};
+pub use place::{Cpus, on_thread, on_threads, other_pages, stay_on};
+use sinew_core::clock::Clock;
+
+/// The links broke: the other side is gone, or the contender failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone(pub String);
+
+/// One side of a contender.
+pub trait Side {
+    /// Writes every byte of the next message, as words that all are `word`, and sends it. Waits for
+    /// room in the contender's own manner.
+    ///
+    /// # Errors
+    /// The other side is gone.
+    fn send(&mut self, word: u64) -> Result<(), Gone>;
+
+    /// Waits for a message in the contender's own manner, reads every byte of it, and returns its
+    /// first word.
+    ///
+    /// # Errors
+    /// The other side is gone.
+    fn receive(&mut self) -> Result<u64, Gone>;
+}
+
+impl<S: Side> Side for &mut S {
+    fn send(&mut self, word: u64) -> Result<(), Gone> {
+        (**self).send(word)
+    }
+
+    fn receive(&mut self) -> Result<u64, Gone> {
+        (**self).receive()
+    }
+}
+
+/// What the far side is to do with a message stands in the upper bits of its words.
+const ORDER: u64 = 0b11 << 62;
+/// Send it back.
+const ECHO: u64 = 0b00 << 62;
+/// Nothing.
+const SINK: u64 = 0b01 << 62;
+/// End.
+const STOP: u64 = 0b11 << 62;
+
+/// The far side: does as it is told until it is told to stop.
+///
+/// # Errors
+/// The near side is gone.
+pub fn answer(side: &mut impl Side) -> Result<(), Gone> {
+    loop {
+        let word = side.receive()?;
+        match word & ORDER {
+            ECHO => side.send(word)?,
+            STOP => return Ok(()),
+            _ => {}
+        }
+    }
+}
+
+/// Tells the far side to stop.
+///
+/// # Errors
+/// It is already gone.
+pub fn stop(side: &mut impl Side) -> Result<(), Gone> {
+    side.send(STOP)
+}
+
+/// One message there and back, `trips` times; `each` gets the time of every one, ns.
+///
+/// # Errors
+/// The far side is gone, or answers with what it was not sent.
+#[inline]
+pub fn round_trips(
+    side: &mut impl Side,
+    clock: Clock,
+    trips: u64,
+    mut each: impl FnMut(u64),
+) -> Result<(), Gone> {
+    let mut before = clock.ticks();
+    for trip in 0..trips {
+        side.send(ECHO | trip)?;
+        let back = side.receive()?;
+        let now = clock.ticks();
+        if back != ECHO | trip {
+            return Err(Gone(format!("sent {trip}, got {back:#x} back")));
+        }
+        each(clock.ns(now.wrapping_sub(before)));
+        // What `each` does is not part of the next trip.
+        before = clock.ticks();
+    }
+    Ok(())
+}
+
+/// `messages` one after the other, as fast as they go; the last one comes back, so that all are
+/// through. The time per message, ns.
+///
+/// # Errors
+/// The far side is gone.
+#[inline]
+pub fn stream(side: &mut impl Side, clock: Clock, messages: u64) -> Result<f64, Gone> {
+    let before = clock.ticks();
+    for message in 1..messages {
+        side.send(SINK | message)?;
+    }
+    side.send(ECHO | messages)?;
+    side.receive()?;
+    let ns = clock.ns(clock.ticks().wrapping_sub(before));
+    Ok(ns as f64 / messages as f64)
+}
