@@ -10,7 +10,6 @@ use serde_json::json;
 use sinew_report::{Chained, Earlier};
 use sinew_runtime::Kinds;
 use sinew_spec::firewall::Firewall;
-use sinew_spec::plan::TargetMachine;
 use sinew_spec::{picture, schema};
 
 use crate::answer::print;
@@ -63,7 +62,7 @@ fn show(loaded: &Loaded, arguments: &CheckArgs) -> Result<String, LoadError> {
     let plan = &loaded.plan;
     let report = arguments.report.as_ref().map(|path| Earlier::read(path, plan)).transpose();
     let report = report.map_err(LoadError::Request)?;
-    let firewall = Firewall::of(plan, &TargetMachine { cpus: loaded.spec.cpus.clone() });
+    let firewall = Firewall::of(plan, &loaded.spec.machine);
     let chained = Chained::new(plan, report.as_ref());
     if arguments.json {
         let answer = json!({

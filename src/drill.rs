@@ -108,7 +108,8 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
     let outputs = outputs.map_err(LoadError::Request)?;
     let whole = args.graph.is_none() && args.only.is_empty();
     let (rounds, seed) = (args.rounds, args.seed);
-    let beside = if whole && !args.article { beside(nodes, &graph.spec.cpus) } else { None };
+    let beside =
+        if whole && !args.article { beside(nodes, &graph.spec.machine.cpus) } else { None };
     let graphs = [(graph, drills)].into_iter().chain(beside).collect();
     let request = DrillRequest { graphs, rounds, seed, article: whole && !args.list };
     Ok(Prepared { request, outputs, files })

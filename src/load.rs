@@ -50,12 +50,12 @@ pub(crate) fn load(path: &Path, overrides: &[String], nodes: &Kinds) -> Result<L
     let cpus = privileges::cpus()
         .map_err(|error| LoadError::Request(format!("cannot read this process's CPUs: {error}")))?;
     let kinds = nodes.catalogue();
-    let machine = TargetMachine { cpus };
+    let machine = TargetMachine::of(cpus);
     let source = SpecSource { file: &file, text: &text, overrides: &overrides };
     match compile(&source, &kinds, &machine) {
         Ok(plan) => {
             let base = folder_of(path);
-            let spec = Spec { file, text, base, overrides, cpus: machine.cpus };
+            let spec = Spec { file, text, base, overrides, machine };
             Ok(Loaded { spec, plan })
         }
         Err(diagnostics) => Err(LoadError::Spec(text, diagnostics, vec![])),

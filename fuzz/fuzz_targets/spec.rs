@@ -12,7 +12,7 @@ fuzz_target!(|text: &str| {
     let catalogue: Vec<_> =
         nodes.chain(sinew_flows::FLOWS.iter().map(|entry| entry.kind)).collect();
     let source = SpecSource { file: "fuzz.yaml", text, overrides: &[] };
-    let machine = TargetMachine { cpus: vec![0, 1] };
+    let machine = TargetMachine::of(vec![0, 1]);
     match compile(&source, &catalogue, &machine) {
         Ok(plan) => {
             let firewall = Firewall::of(&plan, &machine);

@@ -119,7 +119,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["blocks"],
             &["join"],
             &["place"],
-            &["flows", "limits", "options"],
+            &["flows", "limits", "options", "shapes"],
             &["assemble"],
         ],
     ),

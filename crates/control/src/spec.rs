@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sinew_plan::plan::{LinkProfile, LinkTuning, SlotLayout, TargetMachine, TunedPair};
 
 /// The spec of the run, to make the same plan again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,71 @@ pub struct Spec {
     pub base: PathBuf,
     /// `node.parameter` and the value that takes the place of the spec's.
     pub overrides: Vec<(String, String)>,
-    /// The CPUs that the plan was made for.
-    pub cpus: Vec<u32>,
+    /// What the plan was made for.
+    #[serde(with = "WrittenMachine")]
+    pub machine: TargetMachine,
+}
+
+/// How a [`TargetMachine`] is written; the crate of plans knows no format.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TargetMachine")]
+struct WrittenMachine {
+    cpus: Vec<u32>,
+    #[serde(with = "WrittenProfile")]
+    profile: LinkProfile,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LinkProfile", rename_all = "snake_case")]
+enum WrittenProfile {
+    None,
+    Refused(String),
+    Measured {
+        file: String,
+        time: String,
+        #[serde(serialize_with = "write_pairs", deserialize_with = "read_pairs")]
+        pairs: Vec<TunedPair>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TunedPair")]
+struct WrittenPair {
+    cpus: [u32; 2],
+    #[serde(with = "WrittenTuning")]
+    short: LinkTuning,
+    #[serde(with = "WrittenTuning")]
+    long: LinkTuning,
+}
+
+/// How a [`LinkTuning`] is written, here and in a machine profile.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LinkTuning")]
+pub struct WrittenTuning {
+    #[serde(with = "WrittenLayout")]
+    layout: SlotLayout,
+    eager_polls: u32,
+    gap_ns: u32,
+    fetches_ahead: bool,
+    hands_over: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "SlotLayout", rename_all = "snake_case")]
+enum WrittenLayout {
+    Index,
+    Sequence,
+}
+
+/// A pair in a list.
+#[derive(Serialize, Deserialize)]
+struct Listed(#[serde(with = "WrittenPair")] TunedPair);
+
+fn write_pairs<S: Serializer>(pairs: &[TunedPair], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(pairs.iter().copied().map(Listed))
+}
+
+fn read_pairs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<TunedPair>, D::Error> {
+    let listed = Vec::<Listed>::deserialize(from)?;
+    Ok(listed.into_iter().map(|Listed(pair)| pair).collect())
 }

@@ -37,7 +37,7 @@ impl Source for Begin {
 /// All that is wrong with it, as text.
 pub fn try_plan(text: &str, kinds: &[&'static Kind]) -> Result<Arc<Plan>, String> {
     let source = Text { file: "test.yaml", text, overrides: &[] };
-    let plan = compile(&source, kinds, &TargetMachine { cpus: vec![0, 1] });
+    let plan = compile(&source, kinds, &TargetMachine::of(vec![0, 1]));
     plan.map(Arc::new).map_err(|errors| render(&errors, text, false))
 }
 
@@ -88,6 +88,7 @@ pub fn link(
         sync: Sync::LockFree,
         delivery,
         wait: Wait::Yield,
+        tuning: None,
     };
     let row = row(Transport::InProcess);
     let (writer, reader) = (row.open)(&shape).expect("memory");

@@ -50,12 +50,12 @@ pub(crate) fn compiled(
     kinds: &[&'static Kind],
     cpus: &[u32],
 ) -> Result<RunRequest, String> {
-    let machine = TargetMachine { cpus: cpus.to_vec() };
+    let machine = TargetMachine::of(cpus.to_vec());
     let source = SpecSource { file, text: &text, overrides: &overrides };
     let plan = compile(&source, kinds, &machine)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let (file, base) = (file.into(), folder());
-    Ok(RunRequest::new(Spec { file, text, base, overrides, cpus: machine.cpus }, plan))
+    Ok(RunRequest::new(Spec { file, text, base, overrides, machine }, plan))
 }
 
 /// Where the arm's files are while this process needs them.

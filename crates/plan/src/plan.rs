@@ -1,14 +1,11 @@
 //! The plan: a checked graph, ordered, placed and sized. The runtime only carries it out.
 
+mod machine;
+
+pub use machine::{LinkProfile, LinkTuning, SHORT_MAX, SlotLayout, TargetMachine, TunedPair};
+
 use crate::catalogue::{Direction, Kind, MessageType, ParameterValue, Port, RunsIn};
 use crate::{Item, Span};
-
-/// What the compiler must know of the machine it plans for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TargetMachine {
-    /// The CPUs that this process may use, ascending; never empty.
-    pub cpus: Vec<u32>,
-}
 
 /// A graph, ready to be run.
 #[derive(Clone, Debug)]
@@ -258,6 +255,8 @@ pub struct Link {
     pub full: Full,
     /// Whether the reader sees the message one cycle later; this is what closes a loop.
     pub delay: bool,
+    /// What a machine profile says of its shape; `None`: the default.
+    pub tuning: Option<LinkTuning>,
 }
 
 /// Declares an option: an enum whose words are those of the spec.

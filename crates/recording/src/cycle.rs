@@ -189,7 +189,7 @@ mod tests {
         let source = SpecSource { file: "arm.yaml", text: &text, overrides: &[] };
         let kinds = NODES.iter().map(|entry| entry.kind).chain([OBSERVER.kind]);
         let kinds: Vec<_> = kinds.collect();
-        compile(&source, &kinds, &TargetMachine { cpus: vec![0, 1] }).expect("the graph is good")
+        compile(&source, &kinds, &TargetMachine::of(vec![0, 1])).expect("the graph is good")
     }
 
     #[test]

@@ -28,7 +28,7 @@ use sinew_core::halt::Halt;
 use sinew_core::panics;
 use sinew_core::sys::{Region, adopt};
 use sinew_core::transport::{Carrier, LinkShape, row};
-use sinew_spec::plan::{Plan, Role, TargetMachine, Transport};
+use sinew_spec::plan::{Plan, Role, Transport};
 use sinew_spec::{SpecSource, compile};
 
 use crate::kinds::Kinds;
@@ -153,16 +153,19 @@ fn is_orphan(parent: u32) -> bool {
 }
 
 fn plan(launch: &Launch, kinds: &Kinds) -> Result<Plan, FaultAt> {
-    let machine = TargetMachine { cpus: launch.spec.cpus.clone() };
     let source = SpecSource {
         file: &launch.spec.file,
         text: &launch.spec.text,
         overrides: &launch.spec.overrides,
     };
-    let mut plan = compile(&source, &kinds.catalogue(), &machine).map_err(|errors| {
-        let first = errors.first().map_or("", |error| error.message.as_str());
-        at_start(Fault::new(Cause::System, format_args!("the spec no longer compiles: {first}")))
-    })?;
+    let mut plan =
+        compile(&source, &kinds.catalogue(), &launch.spec.machine).map_err(|errors| {
+            let first = errors.first().map_or("", |error| error.message.as_str());
+            at_start(Fault::new(
+                Cause::System,
+                format_args!("the spec no longer compiles: {first}"),
+            ))
+        })?;
     plan.leave_out_tests();
     Ok(plan)
 }

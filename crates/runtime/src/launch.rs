@@ -95,8 +95,28 @@ impl Open {
 
 #[cfg(test)]
 mod tests {
+    use sinew_spec::plan::{LinkProfile, LinkTuning, SlotLayout, TargetMachine, TunedPair};
+
     use super::*;
     use crate::inject::{InjectedFault, Target};
+
+    /// One of which links were measured.
+    fn machine() -> TargetMachine {
+        let layout = SlotLayout::Sequence;
+        let tuning = |gap_ns| LinkTuning {
+            layout,
+            eager_polls: 2,
+            gap_ns,
+            fetches_ahead: true,
+            hands_over: false,
+        };
+        let pair = TunedPair { cpus: [0, 3], short: tuning(0), long: tuning(250) };
+        let (file, time) = ("machine.json".into(), "today".into());
+        TargetMachine {
+            cpus: vec![0, 3],
+            profile: LinkProfile::Measured { file, time, pairs: vec![pair] },
+        }
+    }
 
     #[test]
     fn a_launch_arrives_as_it_was_sent() {
@@ -105,7 +125,7 @@ mod tests {
             text: "name: ü\n- x".into(),
             base: "/some/where".into(),
             overrides: vec![("planner.laps".into(), "0".into())],
-            cpus: vec![0, 3],
+            machine: machine(),
         };
         let injection = |what| Injection { target: Target::Node(1), at_cycle: 42, what };
         let launch = Launch {

@@ -11,6 +11,7 @@ use crate::options::decide;
 use crate::order::sort;
 use crate::picture;
 use crate::place::{Graph, Reach, cpus, periods, release, threads};
+use crate::shapes::shape;
 
 /// Makes the plan; `None` if releases or periods are wrong, which is reported.
 pub(crate) fn plan(graph: Graph<'_, '_>, machine: &TargetMachine) -> Option<Plan> {
@@ -66,6 +67,7 @@ pub(crate) fn plan(graph: Graph<'_, '_>, machine: &TargetMachine) -> Option<Plan
     let flow_links = graph.flow_links;
     let mut plan = Plan { name, hold, domains, nodes, links, flow_links, notes };
     park_if_crowded(&mut plan, machine);
+    shape(&mut plan, machine);
     Some(plan)
 }
 

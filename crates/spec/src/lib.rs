@@ -23,6 +23,7 @@ mod place;
 mod ports;
 mod rules;
 mod schema;
+mod shapes;
 mod value;
 mod yaml;
 

@@ -34,6 +34,7 @@ pub(crate) fn decide(joined: &Joined<'_, '_>, reach: Reach, a: Home, b: Home) ->
         capacity: if delivery == Delivery::Latest { 1 } else { link.capacity },
         full: link.full.unwrap_or(full),
         delay: link.delay,
+        tuning: None,
     }
 }
 

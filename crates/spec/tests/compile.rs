@@ -155,7 +155,7 @@ fn a_graph_without_a_name_is_called_as_its_file() {
         ("", "graph"),
     ] {
         let source = SpecSource { file, text: THREADS, overrides: &[] };
-        let plan = compile(&source, KINDS, &TargetMachine { cpus: vec![0] });
+        let plan = compile(&source, KINDS, &TargetMachine::of(vec![0]));
         assert_eq!(plan.expect("a plan").name, name, "{file}");
     }
     assert_eq!(plan(&format!("name: own\n{THREADS}")).name, "own");

@@ -61,7 +61,7 @@ const SCREEN_TO_A: usize = 5;
 const SCREEN_TO_OTHER: usize = 6;
 
 fn machine() -> TargetMachine {
-    TargetMachine { cpus: vec![0, 1, 2, 3] }
+    TargetMachine::of(vec![0, 1, 2, 3])
 }
 
 fn plan() -> Plan {
@@ -218,9 +218,9 @@ fn a_node_in_the_wrong_sort_of_domain_is_found() {
 fn more_threads_that_poll_than_cpus_are_found() {
     let plan = plan();
     for (cpus, expected) in [(1, 1), (2, 1), (3, 0), (4, 0)] {
-        let firewall = Firewall::of(&plan, &TargetMachine { cpus: (0..cpus).collect() });
+        let firewall = Firewall::of(&plan, &TargetMachine::of((0..cpus).collect()));
         assert_eq!(firewall.violations.len(), expected, "{cpus}");
     }
-    let text = Firewall::of(&plan, &TargetMachine { cpus: vec![0] }).text(&plan);
+    let text = Firewall::of(&plan, &TargetMachine::of(vec![0])).text(&plan);
     assert!(text.ends_with("  violated: 3 of 3 realtime threads poll, on 1 CPU\n"), "{text}");
 }

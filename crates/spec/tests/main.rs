@@ -10,3 +10,4 @@ mod picture;
 mod rules;
 mod schema;
 mod services;
+mod shapes;

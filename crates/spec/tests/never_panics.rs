@@ -98,7 +98,7 @@ fn check(text: &str, overrides: &[(String, String)]) {
 
 /// All that can be shown of a plan.
 fn show(plan: &Plan) {
-    let firewall = Firewall::of(plan, &TargetMachine { cpus: vec![0, 1] });
+    let firewall = Firewall::of(plan, &TargetMachine::of(vec![0, 1]));
     assert!(firewall.violations.is_empty(), "{:?}", firewall.violations);
     let texts = [picture::summary(plan), picture::text(plan, 80), picture::svg(plan)];
     assert!(texts.iter().all(|text| !text.is_empty()));

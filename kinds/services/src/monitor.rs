@@ -204,6 +204,6 @@ fn robot() -> Plan {
     let nodes = sinew_robot::NODES.iter().map(|row| row.kind);
     let kinds: Vec<_> = nodes.chain(crate::SERVICES.iter().map(|row| row.kind)).collect();
     let source = SpecSource { file: "robot.yaml", text, overrides: &[] };
-    compile(&source, &kinds, &TargetMachine { cpus: vec![0, 1] })
+    compile(&source, &kinds, &TargetMachine::of(vec![0, 1]))
         .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
 }

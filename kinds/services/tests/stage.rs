@@ -122,7 +122,7 @@ pub(crate) fn story<'a>(events: impl Iterator<Item = &'a Event>) -> String {
 /// The plan of a graph, with these parameters in place of its own.
 pub(crate) fn plan(text: &str, overrides: &[(String, String)], cpus: &[u32]) -> Plan {
     let source = SpecSource { file: "graph.yaml", text, overrides };
-    compile(&source, &all_kinds().catalogue(), &TargetMachine { cpus: cpus.to_vec() })
+    compile(&source, &all_kinds().catalogue(), &TargetMachine::of(cpus.to_vec()))
         .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn request(text: &str, base: PathBuf, overrides: &[(&str, &str)]) -> 
     let cpus = privileges::cpus().expect("affinity");
     let plan = plan(text, &overrides, &cpus);
     let (file, text) = ("graph.yaml".into(), text.into());
-    RunRequest::new(Spec { file, text, base, overrides, cpus }, plan)
+    RunRequest::new(Spec { file, text, base, overrides, machine: TargetMachine::of(cpus) }, plan)
 }
 
 /// Names and values as a request has them.

@@ -20,7 +20,7 @@ use std::os::fd::OwnedFd;
 pub use kernel::Kernel;
 pub use region::{look, tuning};
 use sinew_link::queue;
-use sinew_plan::plan::{Delivery, Link, Sync, Transport, Wait};
+use sinew_plan::plan::{Delivery, Link, LinkTuning, Sync, Transport, Wait};
 
 use crate::fault::Fault;
 use crate::sys::Region;
@@ -41,6 +41,9 @@ pub struct LinkShape {
     pub delivery: Delivery,
     /// How a side waits.
     pub wait: Wait,
+    /// What suits it, as measured; `None`: the default. For links in memory without a lock: behind
+    /// a mutex, whose place follows from the layout, and through the kernel nothing is shaped.
+    pub tuning: Option<LinkTuning>,
 }
 
 impl LinkShape {
@@ -53,6 +56,7 @@ impl LinkShape {
             sync: link.sync,
             delivery: link.delivery,
             wait: link.wait,
+            tuning: link.tuning,
         }
     }
 }

@@ -4,14 +4,17 @@
 use std::io;
 
 use sinew_link::observe::Seen;
-use sinew_link::{Corrupt, RegionError, Tuning, broadcast, latest, queue};
-use sinew_plan::plan::{Delivery, Sync, Wait};
+use sinew_link::{Corrupt, Layout, RegionError, Tuning, broadcast, latest, queue};
+use sinew_plan::plan::{Delivery, LinkTuning, SHORT_MAX, SlotLayout, Sync, Wait};
 
 use super::kernel::Kernel;
 use super::{Carrier, Claim, LinkShape, Peek, Received, Receiver, Sender, Sent, mutex};
 use crate::clock::pause_ns;
 use crate::fault::{Cause, Fault};
 use crate::sys::Region;
+
+// A plan calls those links short that are tuned as short ones.
+const _: () = assert!(SHORT_MAX == sinew_link::SHORT_MAX);
 
 /// Opens a link between threads.
 pub(super) fn open_in_process(shape: &LinkShape) -> io::Result<(Carrier, Carrier)> {
@@ -44,7 +47,14 @@ fn open(
 fn layout(shape: &LinkShape) -> sinew_link::Shape {
     let LinkShape { message_size, type_hash, capacity, .. } = *shape;
     let layout = match shape.delivery {
-        Delivery::Queue => sinew_link::Shape::queue(message_size, type_hash, capacity),
+        Delivery::Queue => {
+            let usual = sinew_link::Shape::queue(message_size, type_hash, capacity);
+            let layout = measured(shape).map_or(usual.layout, |tuning| match tuning.layout {
+                SlotLayout::Index => Layout::Index,
+                SlotLayout::Sequence => Layout::Sequence,
+            });
+            sinew_link::Shape { layout, ..usual }
+        }
         Delivery::Latest => sinew_link::Shape::latest(message_size, type_hash),
         Delivery::Broadcast => sinew_link::Shape::broadcast(message_size, type_hash, capacity),
     };
@@ -60,6 +70,23 @@ pub fn tuning(link: &sinew_link::Shape) -> Tuning {
     Tuning::of(link, pause_ns())
 }
 
+/// What was measured of a link that it can shape.
+fn measured(shape: &LinkShape) -> Option<LinkTuning> {
+    shape.tuning.filter(|_| shape.sync == Sync::LockFree)
+}
+
+/// As [`tuning`], or as measured.
+fn tuned(shape: &LinkShape, link: &sinew_link::Shape) -> Tuning {
+    let usual = tuning(link);
+    measured(shape).map_or(usual, |tuning| Tuning {
+        eager_polls: tuning.eager_polls,
+        pauses: tuning.gap_ns.div_ceil(pause_ns()).max(1),
+        fetches_ahead: tuning.fetches_ahead,
+        hands_over: tuning.hands_over,
+        ..usual
+    })
+}
+
 fn strategy(wait: Wait) -> sinew_link::Wait {
     match wait {
         Wait::Spin => sinew_link::Wait::Spin,
@@ -72,7 +99,7 @@ fn strategy(wait: Wait) -> sinew_link::Wait {
 /// Makes the writing end.
 pub(super) fn sender(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Sender>, Fault> {
     let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
-    let (memory, tuning) = (region.clone(), tuning(&layout));
+    let (memory, tuning) = (region.clone(), tuned(shape, &layout));
     let end: Box<dyn Sender> = match shape.delivery {
         Delivery::Queue => {
             let end = queue::Writer::attach(memory, &layout).map_err(refused)?.tuned(tuning);
@@ -96,7 +123,7 @@ pub(super) fn sender(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Send
 /// Makes a reading end.
 pub(super) fn receiver(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Receiver>, Fault> {
     let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
-    let (memory, tuning) = (region.clone(), tuning(&layout));
+    let (memory, tuning) = (region.clone(), tuned(shape, &layout));
     let end: Box<dyn Receiver> = match shape.delivery {
         Delivery::Queue => {
             let end = queue::Reader::attach(memory, &layout).map_err(refused)?.tuned(tuning);

@@ -14,7 +14,7 @@ use sinew_core::transport::{Carrier, Received, TRANSPORTS};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
 use super::in_place::send_in_place;
-use super::{Case, limit, mutex_of, number, receive, region, send};
+use super::{Case, limit, mutex_of, number, receive, region, send, tunings};
 
 const VARIABLE: &str = "SINEW_CONFORMANCE";
 
@@ -61,12 +61,13 @@ impl Peer {
         command.env(
             VARIABLE,
             format!(
-                "{part} {count} {} {} {} {} {} {descriptor}",
+                "{part} {count} {} {} {} {} {} {descriptor} {}",
                 case.row.transport.word(),
                 shape.sync.word(),
                 shape.delivery.word(),
                 shape.wait.word(),
                 shape.message_size,
+                tunings().position(|tuning| tuning == shape.tuning).expect("one of these"),
             ),
         );
         command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -135,6 +136,8 @@ fn plays_its_part() {
     case.shape.sync = by_word(Sync::ALL, words[3]);
     case.shape.wait = by_word(Wait::ALL, words[5]);
     case.shape.message_size = words[6].parse().expect("a size");
+    let tuning = tunings().nth(words[8].parse().expect("a place")).expect("one of these");
+    case.shape.tuning = tuning;
     let file = adopt(words[7].parse().expect("a descriptor")).expect("left open for us");
     let carrier = match case.is_region() {
         true => Carrier::Region(Region::map(file).expect("a region")),

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use rustix::io::write;
 use sinew_core::sys::Locked;
 use sinew_core::transport::{Carrier, Received, Receiver, Sent};
-use sinew_spec::plan::{Delivery, Sync, Wait};
+use sinew_spec::plan::{Delivery, SlotLayout, Sync, Wait};
 
 use super::in_place::has_places;
 use super::{
@@ -125,11 +125,12 @@ fn a_number_that_cannot_be_is_a_fault_with_a_text() {
 /// Where a queue has its tail and its head (`crates/link/src/lib.rs`).
 const TAIL: usize = 128 / 4;
 const HEAD: usize = 256 / 4;
+/// Where, with messages of 4096 bytes, slot 1 of the sequence layout has its sequence.
+const SEQUENCE: usize = (640 + 2 * 4160 - 4) / 4;
 
 #[test]
 fn positions_that_cannot_be_are_a_fault_with_a_text() {
     let _serial = serial();
-    // So large that the reader goes by the tail.
     for case in cases(Delivery::Queue, Wait::Park, 4096).filter(Case::is_region) {
         let (writer, reader) = case.carriers();
         let region = region(&writer).clone();
@@ -149,7 +150,9 @@ fn positions_that_cannot_be_are_a_fault_with_a_text() {
                 assert!(has_no_places || fault.starts_with("bad_peer"), "{case}: tail {tail}");
             }
         }
-        region.words()[TAIL].store(u32::MAX / 2 + 100, Ordering::Relaxed);
+        let has_sequence = case.shape.tuning.is_some_and(|it| it.layout == SlotLayout::Sequence);
+        let goes_by = if has_sequence { SEQUENCE } else { TAIL };
+        region.words()[goes_by].store(u32::MAX / 2 + 100, Ordering::Relaxed);
         assert!(text(receiver.receive(&mut message)).starts_with("bad_peer"), "{case}");
         while sender.send(&message).is_ok_and(|sent| sent == Sent::Done) {}
         region.words()[HEAD].store(77, Ordering::Relaxed);

@@ -21,7 +21,7 @@ use sinew_core::sys::{Region, SHARED_MUTEX_LEN, SharedMutex};
 use sinew_core::transport::{
     Carrier, LinkShape, Received, Receiver, Sender, Sent, TRANSPORTS, TransportRow,
 };
-use sinew_spec::plan::{Delivery, Wait};
+use sinew_spec::plan::{Delivery, LinkTuning, SlotLayout, Sync, Transport, Wait};
 
 /// Sizes of messages: below a word, the usual ones, a page, more than a pipe holds.
 const SIZES: [u32; 7] = [1, 8, 48, 64, 256, 4096, 65536];
@@ -42,14 +42,35 @@ struct Case {
     shape: LinkShape,
 }
 
-/// One case for each transport and each way to synchronise that it supports.
+/// One case for each transport and each way to synchronise that it supports; a queue that a machine
+/// profile can shape has one for each shape.
 fn cases(delivery: Delivery, wait: Wait, message_size: u32) -> impl Iterator<Item = Case> {
-    let shape = move |sync| {
+    let shape = move |sync, tuning| {
         let (type_hash, capacity) = (0xfeed_0001, CAPACITY);
-        LinkShape { message_size, type_hash, capacity, sync, delivery, wait }
+        LinkShape { message_size, type_hash, capacity, sync, delivery, wait, tuning }
     };
     let rows = TRANSPORTS.iter().flat_map(|row| row.syncs.iter().map(move |&sync| (row, sync)));
-    rows.map(move |(row, sync)| Case { row, shape: shape(sync) })
+    rows.flat_map(move |(row, sync)| {
+        let is_shaped = is_memory(row) && sync == Sync::LockFree && delivery == Delivery::Queue;
+        let tunings = tunings().take(if is_shaped { usize::MAX } else { 1 });
+        tunings.map(move |tuning| Case { row, shape: shape(sync, tuning) })
+    })
+}
+
+/// The default, then every layout with and without hand-over and fetching ahead; the way to poll
+/// changes along.
+fn tunings() -> impl Iterator<Item = Option<LinkTuning>> {
+    let shaped = (0..8).map(|at| {
+        let layout = SlotLayout::ALL[at & 1].0;
+        let (eager_polls, gap_ns) = [(0, 0), (4, 50), (0, 500)][at % 3];
+        let (fetches_ahead, hands_over) = (at & 2 != 0, at & 4 != 0);
+        Some(LinkTuning { layout, eager_polls, gap_ns, fetches_ahead, hands_over })
+    });
+    [None].into_iter().chain(shaped)
+}
+
+fn is_memory(row: &TransportRow) -> bool {
+    matches!(row.transport, Transport::InProcess | Transport::SharedMemory)
 }
 
 /// The cases for every delivery and wait.
@@ -79,7 +100,7 @@ impl Case {
     }
 
     fn is_region(&self) -> bool {
-        self.row.transport.word() == "in_process" || self.row.transport.word() == "shared_memory"
+        is_memory(self.row)
     }
 
     fn buffer(&self) -> Vec<u8> {
@@ -89,10 +110,11 @@ impl Case {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LinkShape { message_size, sync, delivery, wait, .. } = self.shape;
+        let LinkShape { message_size, sync, delivery, wait, tuning, .. } = self.shape;
         let transport = self.row.transport.word();
         let (sync, delivery, wait) = (sync.word(), delivery.word(), wait.word());
-        write!(f, "{transport} {sync} {delivery} {wait} {message_size} B")
+        write!(f, "{transport} {sync} {delivery} {wait} {message_size} B")?;
+        tuning.map_or(Ok(()), |tuning| write!(f, " ({tuning})"))
     }
 }
 

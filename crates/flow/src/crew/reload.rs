@@ -10,7 +10,7 @@ use sinew_control::status::cut;
 use sinew_control::{Answer, Request};
 use sinew_core::board::{Board, Wish};
 use sinew_spec::catalogue::ParameterValue;
-use sinew_spec::plan::{Node, TargetMachine};
+use sinew_spec::plan::Node;
 use sinew_spec::{SpecSource, compile, item_json};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -196,9 +196,8 @@ impl Maker {
     fn compile(&self, text: &str) -> Result<Graph, String> {
         let spec = &self.shared.setup.spec;
         let kinds: Vec<_> = self.shared.setup.table.iter().map(|row| row.kind).collect();
-        let machine = TargetMachine { cpus: spec.cpus.clone() };
         let source = SpecSource { file: &spec.file, text, overrides: &spec.overrides };
-        let mut plan = compile(&source, &kinds, &machine).map_err(|errors| {
+        let mut plan = compile(&source, &kinds, &spec.machine).map_err(|errors| {
             let first = errors.first().map_or("", |error| error.message.as_str());
             format!("the spec does not compile: {first}")
         })?;

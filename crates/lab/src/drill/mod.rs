@@ -88,7 +88,7 @@ pub fn run(request: &DrillRequest, session: &Session<'_>) -> Result<DrillReport,
     }
     report.partial |= request.article && session.is_stopped();
     if request.article && !report.partial {
-        report.article = Some(article::run(&request.graphs[0].0.spec.cpus)?);
+        report.article = Some(article::run(&request.graphs[0].0.spec.machine.cpus)?);
     }
     Ok(report)
 }

@@ -54,7 +54,7 @@ impl Graphs {
         let head = recording.head();
         let Changes { overrides: set, spec, base } = changes;
         let kinds = nodes.catalogue();
-        let machine = TargetMachine { cpus: head.cpus.clone() };
+        let machine = TargetMachine::of(head.cpus.clone());
         let make = |file: &str, text: &str, overrides: &[(String, String)]| {
             let source = SpecSource { file, text, overrides };
             compile(&source, &kinds, &machine)

@@ -58,7 +58,7 @@ fn nodes() -> Kinds {
 fn plan() -> Plan {
     let kinds = nodes().catalogue();
     let source = SpecSource { file: "arm.yaml", text: SPEC_TEXT, overrides: &[] };
-    let plan = compile(&source, &kinds, &TargetMachine { cpus: vec![0, 1] });
+    let plan = compile(&source, &kinds, &TargetMachine::of(vec![0, 1]));
     plan.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"))
 }
 

@@ -23,6 +23,7 @@ fn plan() -> Plan {
         capacity: 1,
         full: Full::Drop,
         delay: true,
+        tuning: None,
     });
     plan
 }

@@ -58,7 +58,7 @@ pub(super) fn run(process: &Process<'_>, domain: &Domain, ends: Carriers) -> Res
 }
 
 fn carry_out(process: &Process<'_>, domain: &Domain, ends: Carriers) -> Result<(), FaultAt> {
-    keep_away_from_core(process.plan, &process.launch.spec.cpus);
+    keep_away_from_core(process.plan, &process.launch.spec.machine.cpus);
     // From the beginning: what a node has started as it was made must not outlive us either.
     process.heed_signal()?;
     let (made, crew) = make_all(process, domain, ends)?;
@@ -177,7 +177,7 @@ fn open(
         table: kinds.flows.clone(),
         spec: launch.spec.clone(),
         domain: launch.domain,
-        workers: workers(plan, domain, &launch.spec.cpus),
+        workers: workers(plan, domain, &launch.spec.machine.cpus),
         blocking: domain.flows.blocking,
         inputs,
         outputs,

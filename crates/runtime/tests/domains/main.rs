@@ -215,14 +215,14 @@ fn request(text: &str) -> RunRequest {
 
 fn request_on(text: &str, cpus: &[u32]) -> RunRequest {
     let catalogue = kinds::all().catalogue();
-    let machine = TargetMachine { cpus: cpus.to_vec() };
+    let machine = TargetMachine::of(cpus.to_vec());
     let source = SpecSource { file: "test.yaml", text, overrides: &[] };
     let plan = compile(&source, &catalogue, &machine).unwrap_or_else(|errors| {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         panic!("{}", errors.join("\n"))
     });
     let (file, text, base) = ("test.yaml".into(), text.into(), PathBuf::from("."));
-    RunRequest::new(Spec { file, text, base, cpus: machine.cpus, ..Spec::default() }, plan)
+    RunRequest::new(Spec { file, text, base, machine, ..Spec::default() }, plan)
 }
 
 /// Runs a graph to its end. `each_poll` sees the run and how many records of domain 0 there are.

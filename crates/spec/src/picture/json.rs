@@ -3,8 +3,8 @@
 use serde_json::{Value as Json, json};
 use sinew_plan::catalogue::ParameterValue;
 use sinew_plan::plan::{
-    Domain, FlowLink, Link, Node, Overrun, Plan, Realtime, Release, Restart, Role, ServiceDomain,
-    ServiceLimits, Thread,
+    Domain, FlowLink, Link, LinkTuning, Node, Overrun, Plan, Realtime, Release, Restart, Role,
+    ServiceDomain, ServiceLimits, Thread,
 };
 
 use crate::value::{duration_text, size_text};
@@ -134,6 +134,18 @@ fn link(plan: &Plan, link: &Link) -> Json {
         "capacity": link.capacity,
         "full": link.full.word(),
         "delay": u8::from(link.delay),
+        "tuning": link.tuning.as_ref().map(tuning),
+    })
+}
+
+fn tuning(tuning: &LinkTuning) -> Json {
+    let LinkTuning { layout, eager_polls, gap_ns, fetches_ahead, hands_over } = *tuning;
+    json!({
+        "layout": layout.word(),
+        "eager_polls": eager_polls,
+        "gap_ns": gap_ns,
+        "fetches_ahead": fetches_ahead,
+        "hands_over": hands_over,
     })
 }
 

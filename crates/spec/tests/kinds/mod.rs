@@ -166,7 +166,7 @@ pub(crate) fn compile_with(
     overrides: &[(String, String)],
 ) -> Result<Plan, Vec<Diagnostic>> {
     let source = SpecSource { file: "graph.yaml", text, overrides };
-    compile(&source, KINDS, &TargetMachine { cpus: (0..cpus).collect() })
+    compile(&source, KINDS, &TargetMachine::of((0..cpus).collect()))
 }
 
 /// Compiles a good spec for a machine with four CPUs.

@@ -10,6 +10,7 @@ use sinew_core::clock::Clock;
 use sinew_core::halt::Halt;
 use sinew_core::{Made, Parameters};
 use sinew_spec::catalogue::{Kind, Parameter, ParameterType};
+use sinew_spec::plan::TargetMachine;
 use tokio::task::{spawn_local, yield_now};
 
 use super::*;
@@ -99,7 +100,7 @@ fn shared() -> Arc<Shared> {
     let (file, text, base) = ("test.yaml".into(), String::new(), ".".into());
     let setup = Setup {
         plan: graph(0).plan,
-        spec: Spec { file, text, base, overrides: vec![], cpus: vec![0] },
+        spec: Spec { file, text, base, overrides: vec![], machine: TargetMachine::of(vec![0]) },
         domain: 0,
         nodes: vec![0, 1],
         table: TABLE.to_vec(),

@@ -91,6 +91,7 @@ impl Case {
             sync: self.sync,
             delivery: self.delivery,
             wait: self.wait,
+            tuning: None,
         }
     }
 

@@ -13,6 +13,7 @@ const SHAPE: LinkShape = LinkShape {
     sync: Sync::LockFree,
     delivery: Delivery::Queue,
     wait: Wait::Spin,
+    tuning: None,
 };
 
 /// Both ends of a link, the writing one with `what` at cycle `at_cycle`.

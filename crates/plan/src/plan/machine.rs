@@ -1,0 +1,135 @@
+//! What the compiler knows of the machine that it plans for: its CPUs and, if it was measured, how
+//! links between them are shaped best.
+
+use std::fmt;
+
+use super::{Link, Plan, Sync, Transport};
+use crate::option_enum;
+
+/// Longest link that is shaped so that a message arrives soon; a longer one is there so that many
+/// do. The best for one is bad for the other, by a factor of up to ten.
+pub const SHORT_MAX: u32 = 16;
+
+/// What the compiler must know of the machine it plans for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TargetMachine {
+    /// The CPUs that this process may use, ascending; never empty.
+    pub cpus: Vec<u32>,
+    /// How links between them are shaped.
+    pub profile: LinkProfile,
+}
+
+impl TargetMachine {
+    /// A machine of which only the CPUs are known; they are ascending.
+    pub fn of(cpus: Vec<u32>) -> TargetMachine {
+        TargetMachine { cpus, profile: LinkProfile::None }
+    }
+}
+
+/// What a machine profile says of links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LinkProfile {
+    /// There is none, or none is wanted.
+    #[default]
+    None,
+    /// There is one that must not be used; a sentence that says why and what to do.
+    Refused(String),
+    /// What was measured.
+    Measured {
+        /// The file, as it is told to users.
+        file: String,
+        /// When, as it is told to users.
+        time: String,
+        /// Each pair of CPUs once.
+        pairs: Vec<TunedPair>,
+    },
+}
+
+/// What suits the links between two CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TunedPair {
+    /// The CPUs, ascending.
+    pub cpus: [u32; 2],
+    /// Of links that hold [`SHORT_MAX`] messages at most.
+    pub short: LinkTuning,
+    /// Of longer ones.
+    pub long: LinkTuning,
+}
+
+option_enum! {
+    /// How the slots of a queue say that they are full.
+    pub SlotLayout {
+        /// The writer's position says it, on a line of its own.
+        Index = "index",
+        /// A sequence beside the payload says it.
+        Sequence = "sequence",
+    }
+}
+
+/// The shape of a link and how its sides poll and treat cache lines: for speed alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LinkTuning {
+    /// Of a queue; the other deliveries have one layout only.
+    pub layout: SlotLayout,
+    /// So many polls at the start of each wait have one PAUSE between them.
+    pub eager_polls: u32,
+    /// Between two polls after those, ns; 0 is one PAUSE.
+    pub gap_ns: u32,
+    /// A writer fetches lines some messages before it writes them.
+    pub fetches_ahead: bool,
+    /// A writer has its core give up the lines of a message, so that the reader's gets them sooner.
+    pub hands_over: bool,
+}
+
+impl fmt::Display for LinkTuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} layout, ", self.layout.word())?;
+        match (self.eager_polls, self.gap_ns) {
+            (_, 0) => f.write_str("polls one PAUSE apart")?,
+            (0, gap) => write!(f, "polls {gap} ns apart")?,
+            (eager, gap) => write!(f, "{eager} polls one PAUSE apart, then {gap} ns")?,
+        }
+        f.write_str(if self.fetches_ahead { ", fetches ahead" } else { ", does not fetch ahead" })?;
+        f.write_str(if self.hands_over { ", hands over" } else { ", does not hand over" })
+    }
+}
+
+impl Plan {
+    /// The CPUs of both threads of a link that a machine profile can shape, ascending: one in
+    /// memory without a lock, between threads of the core that each have a CPU of their own.
+    pub fn shaped_between(&self, link: &Link) -> Option<[u32; 2]> {
+        let memory = matches!(link.transport, Transport::InProcess | Transport::SharedMemory);
+        if link.fused || !memory || link.sync != Sync::LockFree {
+            return None;
+        }
+        let cpu = |node: usize| {
+            let node = &self.nodes[node];
+            self.domains[node.domain].threads().get(node.thread)?.cpu
+        };
+        let (from, to) = (cpu(link.from.node)?, cpu(link.to.node)?);
+        (from != to).then_some([from.min(to), from.max(to)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tuning_is_told_in_words() {
+        let tuning = LinkTuning {
+            layout: SlotLayout::Index,
+            eager_polls: 4,
+            gap_ns: 50,
+            fetches_ahead: true,
+            hands_over: false,
+        };
+        let expected = "index layout, 4 polls one PAUSE apart, then 50 ns, fetches ahead, does \
+                        not hand over";
+        assert_eq!(tuning.to_string(), expected);
+        let other = LinkTuning { eager_polls: 0, ..tuning };
+        assert!(other.to_string().starts_with("index layout, polls 50 ns apart, "));
+        let other = LinkTuning { gap_ns: 0, layout: SlotLayout::Sequence, ..tuning };
+        assert!(other.to_string().starts_with("sequence layout, polls one PAUSE apart, "));
+    }
+}
