@@ -14,6 +14,7 @@ use sinew_spec::{picture, schema};
 
 use crate::answer::print;
 use crate::load::{LoadError, Loaded, load_and_make};
+use crate::machine::MachineArgs;
 
 /// Check a graph: its spec, its links and the files that its nodes read; run nothing.
 #[derive(Args, Debug)]
@@ -28,11 +29,13 @@ pub(crate) struct CheckArgs {
     /// Shows the longest chain with the execution times in this report of 'sinew run --json'.
     #[arg(long, value_name = "RUN.json")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    machine: MachineArgs,
     /// Prints one JSON object: the errors, or the plan, its firewall and its longest chain.
     #[arg(long)]
     json: bool,
     /// Prints the JSON schema of a spec, for editors, and checks nothing.
-    #[arg(long, conflicts_with_all = ["file", "set", "json", "report"])]
+    #[arg(long, conflicts_with_all = ["file", "set", "json", "report", "profile_machine"])]
     schema: bool,
 }
 
@@ -51,7 +54,11 @@ pub(crate) fn run(arguments: &CheckArgs, nodes: &Kinds) -> ExitCode {
         let kinds = nodes.catalogue();
         return print(&format!("{:#}\n", schema(&kinds)), ExitCode::SUCCESS);
     };
-    match load_and_make(file, &arguments.set, nodes).and_then(|loaded| show(&loaded, arguments)) {
+    let loaded = arguments
+        .machine
+        .get()
+        .and_then(|machine| load_and_make(file, &arguments.set, nodes, &machine));
+    match loaded.and_then(|loaded| show(&loaded, arguments)) {
         Ok(text) => print(&text, ExitCode::SUCCESS),
         Err(error) => error.answer(arguments.json),
     }

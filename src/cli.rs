@@ -11,7 +11,7 @@ use sinew_runtime::run::DOMAIN_COMMAND;
 
 use crate::answer::{BAD_REQUEST, print, refuse, say};
 use crate::steer::{halt, reset, restart, stop};
-use crate::{check, doctor, drill, graph, lab, list, log, replay, run, test, top};
+use crate::{check, doctor, drill, graph, lab, list, log, replay, run, test, top, tune};
 
 /// A dataflow runtime for machines: a fail-stop realtime core, services and links in one graph.
 #[derive(Debug, Parser)]
@@ -33,6 +33,7 @@ Examples:
   sinew lab pipeline --quick
   sinew drill --quick
   sinew doctor
+  sinew tune
 
 Exit status: 0 good, 1 the graph faulted or a gate failed, 2 bad request or spec.";
 
@@ -53,6 +54,7 @@ enum Command {
     Lab(lab::LabArgs),
     Drill(drill::DrillArgs),
     Doctor(doctor::DoctorArgs),
+    Tune(tune::TuneArgs),
 }
 
 impl Command {
@@ -114,6 +116,7 @@ pub fn main(nodes: &Kinds) -> ExitCode {
         Command::Lab(arguments) => lab::run(&arguments, nodes),
         Command::Drill(arguments) => drill::run(&arguments, nodes),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments, nodes),
     }
 }
 

@@ -17,7 +17,7 @@ use sinew_spec::plan::Plan;
 
 use crate::answer::{FAULTED, print, refuse, say};
 use crate::lab::output::Outputs;
-use crate::load::{LoadError, load_and_make};
+use crate::load::{LoadError, load_and_make, this_machine};
 use crate::progress::Bar;
 use crate::signals::stop_on_signals;
 
@@ -121,7 +121,7 @@ fn given(
     overrides: &[String],
     nodes: &Kinds,
 ) -> Result<run::RunRequest, LoadError> {
-    let loaded = load_and_make(path, overrides, nodes)?;
+    let loaded = load_and_make(path, overrides, nodes, &this_machine()?)?;
     Ok(run::RunRequest::new(loaded.spec, loaded.plan))
 }
 

@@ -11,6 +11,7 @@ use sinew_view::columns;
 
 use crate::answer::{BAD_REQUEST, print, refuse};
 use crate::load::load;
+use crate::machine::MachineArgs;
 use crate::overwrite;
 
 /// Show the plan of a graph: domains, threads, nodes in order, and every link with its options.
@@ -25,6 +26,8 @@ pub(crate) struct GraphArgs {
     /// Writes the picture to this file instead; '-' is standard output.
     #[arg(long, value_name = "OUT.svg")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    machine: MachineArgs,
     /// Prints the plan as one JSON object.
     #[arg(long, conflicts_with = "svg")]
     json: bool,
@@ -42,7 +45,11 @@ const WIDTH: usize = 100;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &GraphArgs, nodes: &Kinds) -> ExitCode {
-    let loaded = match load(&arguments.file, &arguments.set, nodes) {
+    let loaded = arguments
+        .machine
+        .get()
+        .and_then(|machine| load(&arguments.file, &arguments.set, nodes, &machine));
+    let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(error) => return error.answer(arguments.json),
     };

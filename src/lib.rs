@@ -18,6 +18,7 @@ mod lab;
 mod list;
 mod load;
 mod log;
+mod machine;
 mod overwrite;
 mod progress;
 mod reach;
@@ -27,6 +28,7 @@ mod signals;
 mod steer;
 mod test;
 mod top;
+mod tune;
 
 pub use cli::main;
 use sinew_runtime::Kinds;

@@ -42,19 +42,28 @@ pub(crate) struct Refusal {
     text: String,
 }
 
+/// This machine, of which only the CPUs are known.
+pub(crate) fn this_machine() -> Result<TargetMachine, LoadError> {
+    let cpus = privileges::cpus()
+        .map_err(|error| LoadError::Request(format!("cannot read this process's CPUs: {error}")))?;
+    Ok(TargetMachine::of(cpus))
+}
+
 /// Reads and compiles the spec in `path`, with `overrides` of the form `node.parameter=value`.
-pub(crate) fn load(path: &Path, overrides: &[String], nodes: &Kinds) -> Result<Loaded, LoadError> {
+pub(crate) fn load(
+    path: &Path,
+    overrides: &[String],
+    nodes: &Kinds,
+    machine: &TargetMachine,
+) -> Result<Loaded, LoadError> {
     let file = path.display().to_string();
     let text = read(path).map_err(|error| LoadError::Request(format!("{file}: {error}")))?;
     let overrides = overrides.iter().map(|text| split(text)).collect::<Result<Vec<_>, _>>()?;
-    let cpus = privileges::cpus()
-        .map_err(|error| LoadError::Request(format!("cannot read this process's CPUs: {error}")))?;
     let kinds = nodes.catalogue();
-    let machine = TargetMachine::of(cpus);
     let source = SpecSource { file: &file, text: &text, overrides: &overrides };
-    match compile(&source, &kinds, &machine) {
+    match compile(&source, &kinds, machine) {
         Ok(plan) => {
-            let base = folder_of(path);
+            let (base, machine) = (folder_of(path), machine.clone());
             let spec = Spec { file, text, base, overrides, machine };
             Ok(Loaded { spec, plan })
         }
@@ -68,8 +77,9 @@ pub(crate) fn load_and_make(
     path: &Path,
     overrides: &[String],
     nodes: &Kinds,
+    machine: &TargetMachine,
 ) -> Result<Loaded, LoadError> {
-    let loaded = load(path, overrides, nodes)?;
+    let loaded = load(path, overrides, nodes, machine)?;
     let plan = &loaded.plan;
     let (mut placed, mut others) = (Vec::new(), Vec::new());
     for domain in &plan.domains {
@@ -108,8 +118,9 @@ pub(crate) fn load_to_run(
     path: &Path,
     overrides: &[String],
     nodes: &Kinds,
+    machine: &TargetMachine,
 ) -> Result<Loaded, LoadError> {
-    let loaded = load_and_make(path, overrides, nodes)?;
+    let loaded = load_and_make(path, overrides, nodes, machine)?;
     let Loaded { spec: Spec { file, text, base, overrides, .. }, plan } = &loaded;
     if (0..plan.nodes.len()).any(|node| plan.is_flow(node)) {
         try_spans().map_err(|error| LoadError::Request(error.to_string()))?;

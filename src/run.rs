@@ -52,7 +52,7 @@ pub(crate) fn run(args: &RunArgs, nodes: &Kinds) -> ExitCode {
 
 /// All that can be wrong with the request, before a process is started.
 fn prepare(args: &RunArgs, nodes: &Kinds) -> Result<(Loaded, Audience, Option<Edits>), LoadError> {
-    let loaded = load_to_run(&args.file, &args.overrides, nodes)?;
+    let loaded = load_to_run(&args.file, &args.overrides, nodes, &args.machine.get()?)?;
     let plan = &loaded.plan;
     for (option, file) in [("--csv", &args.csv), ("--profile", &args.profile)] {
         file.iter().try_for_each(|it| overwrite::check(option, it, &args.file, &loaded))?;

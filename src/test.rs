@@ -13,7 +13,7 @@ use sinew_runtime::Kinds;
 use sinew_spec::suggest;
 
 use crate::answer::{FAULTED, print};
-use crate::load::{LoadError, load_and_make};
+use crate::load::{LoadError, load_and_make, this_machine};
 
 /// Carry out the tests in a graph: its nodes of the kind 'test'.
 ///
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &TestArgs, nodes: &Kinds) -> ExitCode {
 }
 
 fn carry_out(arguments: &TestArgs, nodes: &Kinds) -> Result<Vec<Timed>, LoadError> {
-    let loaded = load_and_make(&arguments.file, &arguments.set, nodes)?;
+    let loaded = load_and_make(&arguments.file, &arguments.set, nodes, &this_machine()?)?;
     let suite = Suite::new(&Arc::new(loaded.plan), &nodes.flows, &loaded.spec.base).map_err(
         |refusals| {
             // They could be made a moment ago: what they read has changed meanwhile.

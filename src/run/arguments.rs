@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::duration::duration;
+use crate::machine::MachineArgs;
 
 /// Run a graph: a live view on a terminal, plain lines otherwise, then a report.
 ///
@@ -43,6 +44,8 @@ pub(crate) struct RunArgs {
     /// Give a parameter another value than the spec does; may be repeated
     #[arg(long = "set", value_name = "NODE.PARAMETER=VALUE")]
     pub(super) overrides: Vec<String>,
+    #[command(flatten)]
+    pub(super) machine: MachineArgs,
 }
 
 const EXAMPLES: &str = "\

@@ -13,6 +13,7 @@ use sinew_control::status::{Event, EventKind};
 use sinew_runtime::Edition;
 use sinew_runtime::Kinds;
 use sinew_runtime::run::Run;
+use sinew_spec::plan::TargetMachine;
 
 use super::Audience;
 use crate::answer::say;
@@ -70,6 +71,7 @@ impl Edits {
             path: path.to_owned(),
             overrides: overrides.to_vec(),
             nodes: nodes.clone(),
+            machine: loaded.spec.machine.clone(),
             files: files(path, loaded, nodes),
             touched: Vec::new(),
             text: loaded.spec.text.clone(),
@@ -159,6 +161,8 @@ struct Watcher {
     path: PathBuf,
     overrides: Vec<String>,
     nodes: Kinds,
+    /// What the run was compiled for: an edit is compiled for the same.
+    machine: TargetMachine,
     files: Vec<File>,
     /// Nodes whose files were edited, until a good edit tells.
     touched: Vec<String>,
@@ -200,7 +204,7 @@ impl Watcher {
                 self.touched.extend(file.node.clone());
             }
         }
-        match load_and_make(&self.path, &self.overrides, &self.nodes) {
+        match load_and_make(&self.path, &self.overrides, &self.nodes, &self.machine) {
             Err(error) => self.news.send(News::Bad(error)),
             Ok(loaded) => {
                 let files = files(&self.path, &loaded, &self.nodes);

@@ -123,7 +123,10 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["assemble"],
         ],
     ),
-    ("crates/tune/src", &[&["sides"]]),
+    (
+        "crates/tune/src",
+        &[&["candidates", "sides"], &["measure", "search"], &["profile"], &["show", "store"]],
+    ),
     (
         "crates/view/src",
         &[
@@ -155,7 +158,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         &[
             &["answer", "duration", "progress"],
             &["doctor", "load", "reach", "signals"],
-            &["check", "lab", "list", "log", "overwrite", "replay", "steer", "test", "top"],
+            &["machine"],
+            &["check", "lab", "list", "log", "overwrite", "replay", "steer", "test", "top", "tune"],
             &["drill", "graph", "run"],
             &["cli"],
         ],

@@ -87,7 +87,10 @@ fn stand_in() -> u64 {
 }
 
 /// How long a PAUSE takes, ns, rounded; 10 to 60, as the processor's maker likes.
-static PAUSE_NS: LazyLock<u32> = LazyLock::new(|| {
+static PAUSE_NS: LazyLock<u32> = LazyLock::new(measure_pause_ns);
+
+/// How long a PAUSE takes on the CPU of this thread, ns; measured now, which takes microseconds.
+pub fn measure_pause_ns() -> u32 {
     const TRIED: u32 = 64;
     let lasts = || {
         let before = now_ns();
@@ -97,7 +100,7 @@ static PAUSE_NS: LazyLock<u32> = LazyLock::new(|| {
     // The shortest of several: this thread may lose its CPU in between.
     let ns = (0..8).map(|_| lasts()).min().expect("eight tries");
     (ns / u64::from(TRIED)).clamp(1, 1000) as u32
-});
+}
 
 /// How long a PAUSE takes here, ns. Measured by the first call, which takes microseconds.
 pub(crate) fn pause_ns() -> u32 {

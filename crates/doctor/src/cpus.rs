@@ -4,7 +4,7 @@
 const CPU_MAX: u32 = 8191;
 
 /// Reads a list; an empty text is an empty list.
-pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
+pub fn parse(text: &str) -> Option<Vec<u32>> {
     let mut cpus = vec![];
     let text = text.trim();
     if text.is_empty() {
@@ -24,7 +24,7 @@ pub(crate) fn parse(text: &str) -> Option<Vec<u32>> {
 }
 
 /// Writes a list that is in order.
-pub(crate) fn write(cpus: &[u32]) -> String {
+pub fn write(cpus: &[u32]) -> String {
     let runs = cpus.chunk_by(|one, next| one + 1 == *next);
     let run = |run: &[u32]| match run {
         [first, .., last] => format!("{first}-{last}"),
@@ -34,7 +34,7 @@ pub(crate) fn write(cpus: &[u32]) -> String {
 }
 
 /// The same with its noun: `CPU 1`, `CPUs 0-3`.
-pub(crate) fn named(cpus: &[u32]) -> String {
+pub fn named(cpus: &[u32]) -> String {
     format!("{} {}", if cpus.len() == 1 { "CPU" } else { "CPUs" }, write(cpus))
 }
 

@@ -1,7 +1,7 @@
 //! Can this machine do it? Reads how it is set, measures how late threads wake up, and says what
 //! would mend it. It changes nothing itself.
 
-mod cpus;
+pub mod cpus;
 mod cyclictest;
 mod findings;
 mod latency;

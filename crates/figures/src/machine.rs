@@ -23,6 +23,9 @@ pub struct Cache {
 pub struct Machine {
     /// Its model.
     pub cpu: String,
+    /// Revision of its microcode. Reports of earlier versions do not have it.
+    #[serde(default)]
+    pub microcode: Option<String>,
     /// As the kernel lists them: `0-3,8`.
     pub cpus_online: String,
     /// Those that this process may use.
@@ -52,6 +55,7 @@ impl Machine {
         let load = text("/proc/loadavg").unwrap_or_default();
         Machine {
             cpu: field(&cpu, "model name").unwrap_or(std::env::consts::ARCH).into(),
+            microcode: field(&cpu, "microcode").map(str::to_owned),
             cpus_online: text("/sys/devices/system/cpu/online").unwrap_or_default(),
             cpus_allowed: cpus_allowed(),
             kernel: text("/proc/sys/kernel/osrelease").unwrap_or_default(),
@@ -87,24 +91,38 @@ impl Machine {
     /// In what `other` differs, as far as figures depend on it; a phrase each, with both values.
     /// The load of the moment and the CPUs that a process was given are no part of it.
     pub fn differences(&self, other: &Machine) -> Vec<String> {
-        let shown =
-            |fact: String| if fact.is_empty() { "not known".into() } else { format!("'{fact}'") };
-        let mut differences = vec![];
-        for ((name, here), (_, there)) in self.facts().into_iter().zip(other.facts()) {
-            if here != there {
-                let (here, there) = (shown(here), shown(there));
-                differences.push(format!("{name} is {there} there and {here} here"));
-            }
-        }
-        differences
+        self.differing(other).map(|(_, text)| text).collect()
     }
 
-    fn facts(&self) -> [(&'static str, String); 8] {
+    /// In what `other` differs so that it is another machine, or another kernel on this one: what
+    /// is a setting is no part of it.
+    pub fn is_another(&self, other: &Machine) -> Vec<String> {
+        const FIXED: [&str; 5] = ["cpu", "microcode", "online CPUs", "kernel", "virtual machine"];
+        self.differing(other)
+            .filter_map(|(name, text)| FIXED.contains(&name).then_some(text))
+            .collect()
+    }
+
+    /// The facts that differ, by name, and the phrase about each.
+    fn differing(&self, other: &Machine) -> impl Iterator<Item = (&'static str, String)> {
+        let shown =
+            |fact: String| if fact.is_empty() { "not known".into() } else { format!("'{fact}'") };
+        let both = self.facts().into_iter().zip(other.facts());
+        both.filter(|((_, here), (_, there))| here != there).map(
+            move |((name, here), (_, there))| {
+                let (here, there) = (shown(here), shown(there));
+                (name, format!("{name} is {there} there and {here} here"))
+            },
+        )
+    }
+
+    fn facts(&self) -> [(&'static str, String); 9] {
         let known = |fact: &Option<String>| fact.clone().unwrap_or_default();
         let cache = |cache: &Cache| format!("L{} {} {} KiB", cache.level, cache.ty, cache.size_kib);
         let caches: Vec<_> = self.caches.iter().map(cache).collect();
         [
             ("cpu", self.cpu.clone()),
+            ("microcode", known(&self.microcode)),
             ("online CPUs", self.cpus_online.clone()),
             ("kernel", self.kernel.clone()),
             ("preemption", self.preemption.clone()),
@@ -175,6 +193,24 @@ mod tests {
         assert_eq!(field(cpuinfo, "model name"), Some("Foo 9000 @ 2: GHz"));
         assert!(field(cpuinfo, "flags").is_some_and(has_hypervisor));
         assert_eq!(field("", "flags"), None);
+    }
+
+    #[test]
+    fn another_machine_differs_in_what_no_setting_changes() {
+        let here = Machine { cpu: "Foo".into(), governor: Some("a".into()), ..Machine::default() };
+        let there = Machine { governor: Some("b".into()), ..here.clone() };
+        assert_eq!(here.differences(&there), ["governor is 'b' there and 'a' here"]);
+        assert_eq!(here.is_another(&there), [""; 0]);
+        let there = Machine { microcode: Some("0x2b".into()), ..there };
+        assert_eq!(here.is_another(&there), ["microcode is '0x2b' there and not known here"]);
+    }
+
+    #[test]
+    fn a_report_of_before_microcode_was_read_is_read() {
+        let mut json = Machine::default().to_json();
+        json.as_object_mut().expect("an object").remove("microcode");
+        let machine: Machine = serde_json::from_value(json).expect("it is one");
+        assert_eq!(machine, Machine::default());
     }
 
     #[test]

@@ -1,4 +1,110 @@
-//! Which shape and which manner of polling suit the links between two CPUs of this machine, by
-//! measurement.
+//! Which shape and which manner of polling suit the links between two CPUs of this machine, found
+//! by measuring: what `sinew tune` does, and the *machine profile* that it leaves.
+//!
+//! The same links as in a run are measured ([`measure`](mod@measure)), in turns with the default
+//! ([`search`]). Only what is wholly faster takes its place. The profile is JSON ([`profile`]); a
+//! plan takes from it what it says of links, and a profile of another machine is refused.
 
+mod candidates;
+mod measure;
+mod profile;
+mod search;
+mod show;
 pub mod sides;
+mod store;
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+pub use candidates::Length;
+pub use profile::{MachineProfile, MeasuredPair, NotMeasured};
+pub use search::{Suited, Tried};
+pub use show::to_text;
+use sinew_core::clock::{Clock, measure_pause_ns};
+use sinew_figures::{Interval, Machine};
+pub use store::{cached, check_place, read, write};
+
+use crate::measure::Between;
+use crate::search::{STEPS, search};
+use crate::sides::token::{self, Lines};
+use crate::sides::{Cpus, Gone, on_thread, other_pages};
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// How often each candidate is measured.
+    rounds: usize,
+    /// How long one is, at each size.
+    each: Duration,
+}
+
+/// How long the token and the pair are measured in each round.
+const TOKEN: Duration = Duration::from_micros(500);
+
+impl Effort {
+    /// For a look: some two seconds a pair.
+    pub const QUICK: Effort = Effort { rounds: 9, each: Duration::from_micros(800) };
+    /// For a profile that is to stay: some eight seconds a pair.
+    pub const WHOLE: Effort = Effort { rounds: 21, each: Duration::from_micros(4_000) };
+
+    /// Rounds of a pair, each of which is told as progress.
+    pub fn rounds_of_a_pair(&self) -> usize {
+        self.rounds * STEPS.len() * Length::ALL.len()
+    }
+}
+
+/// Measures these pairs of CPUs, the lower one of each first. A pair that cannot be measured stands
+/// in the profile with the reason. `time` is when this is, in words; `progress` gets how many
+/// rounds are done.
+pub fn tune(
+    pairs: &[[u32; 2]],
+    effort: Effort,
+    time: String,
+    progress: &dyn Fn(usize),
+) -> MachineProfile {
+    let clock = Clock::calibrate();
+    let mut profile = MachineProfile::new(time, Machine::read());
+    for (number, &cpus) in pairs.iter().enumerate() {
+        let begun = number * effort.rounds_of_a_pair();
+        match pair(cpus, effort, clock, &|done| progress(begun + done)) {
+            Ok(pair) => profile.pairs.push(pair),
+            Err(Gone(why)) => profile.not_measured.push(NotMeasured { cpus, why }),
+        }
+    }
+    profile
+}
+
+fn pair(
+    cpus: [u32; 2],
+    effort: Effort,
+    clock: Clock,
+    progress: &dyn Fn(usize),
+) -> Result<MeasuredPair, Gone> {
+    let [near, far] = cpus;
+    let sides = Cpus { near, far };
+    let pause = |cpu| on_thread(cpu, || Ok(measure_pause_ns()));
+    let pause_ns = [pause(near)?, pause(far)?];
+    let (done, tokens) = (Cell::new(0), RefCell::new([Vec::new(), Vec::new()]));
+    let begin = |round: usize| {
+        progress(done.replace(done.get() + 1));
+        for (lines, seen) in [Lines::One, Lines::Two].into_iter().zip(&mut *tokens.borrow_mut()) {
+            let found = token::measure(lines, sides, clock, TOKEN)?;
+            seen.extend(found.quantile(0.5).map(|ns| ns as f64));
+        }
+        // Held through the round, so that its links lie on other pages.
+        other_pages(round)
+    };
+    let between = Between { cpus: sides, clock, each: effort.each };
+    let suited = |length| {
+        search(length, effort.rounds, begin, |tuning, bytes| between.ns(length, tuning, bytes))
+    };
+    let (short, long) = (suited(Length::Short)?, suited(Length::Long)?);
+    let tokens = tokens.into_inner();
+    let least = tokens[0].iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = tokens[0].iter().copied().fold(0.0, f64::max);
+    let [token, pair] = tokens.map(|seen| Interval::of(&seen));
+    let few = || Gone("the token made too few trips; give the CPUs more time".into());
+    let (token_ns, pair_ns) = (token.ok_or_else(few)?, pair.ok_or_else(few)?);
+    let token_range_ns = [least, greatest];
+    Ok(MeasuredPair { cpus, pause_ns, token_ns, token_range_ns, pair_ns, short, long })
+}

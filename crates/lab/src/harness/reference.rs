@@ -7,6 +7,7 @@ use std::time::Duration;
 use sinew_core::clock::{Clock, now_ns};
 use sinew_figures::Interval;
 
+pub use super::token::MOVED;
 use super::token::{self, Lines};
 use super::{Cpus, Gone};
 
@@ -15,9 +16,6 @@ pub const TOKEN: Duration = Duration::from_millis(3);
 
 /// A token that was measured so long ago is that directly before what comes next.
 const RECENT_NS: u64 = 2_000_000;
-
-/// Tokens of a run may differ by this factor; past it the distance of the CPUs has changed.
-pub const MOVED: f64 = 1.5;
 
 /// Two CPUs, the token between them, and how it changed.
 pub struct Reference {

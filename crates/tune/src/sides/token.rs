@@ -22,6 +22,9 @@ pub enum Lines {
     Two,
 }
 
+/// Tokens of a run may differ by this factor; past it the distance of the CPUs has changed.
+pub const MOVED: f64 = 1.5;
+
 /// Trips on a line before the next one takes its turn, and the time is looked at.
 const BATCH: u32 = 256;
 /// Lines that take turns: how far a line is from both CPUs depends on its address, by some 10 %

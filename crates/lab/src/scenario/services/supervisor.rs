@@ -112,7 +112,7 @@ struct Program(Killed);
 impl Program {
     fn start(file: PathBuf) -> io::Result<Program> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["run", "--json"]).arg(file);
+        command.args(["run", "--json", "--profile-machine", "none"]).arg(file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().map(|child| Program(Killed(child)))
     }

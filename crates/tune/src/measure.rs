@@ -1,0 +1,158 @@
+//! A link between two CPUs, as a run would open it, and how long its messages take.
+
+use std::time::Duration;
+
+use sinew_core::Fault;
+use sinew_core::clock::{Clock, now_ns};
+use sinew_core::transport::{LinkShape, Received, Receiver, Sender, Sent, row};
+use sinew_figures::Interval;
+use sinew_plan::plan::{Delivery, LinkTuning, Sync, Transport, Wait};
+
+use crate::candidates::Length;
+use crate::sides::{Cpus, Gone, Life, Side, answer, on_threads, round_trips, stop, stream};
+
+/// Trips before the first that counts: the far side has started, caches and pages are warm.
+const WARM_UP: u64 = 64;
+/// Trips whose mean is one value: a value is the nanosecond's fraction then.
+const BURST: u64 = 64;
+/// A stream fills its link so often: what fits into it at once costs less.
+const FILLS: u64 = 8;
+/// Fewest values, of which the median counts: the kernel may take a CPU away in one of them.
+const VALUES_MIN: usize = 3;
+/// Longest wait without a look at whether the other side lives.
+const WAIT_NS_MAX: u64 = 10_000_000;
+
+/// Two CPUs between which links are measured.
+pub(crate) struct Between {
+    pub(crate) cpus: Cpus,
+    pub(crate) clock: Clock,
+    /// About how long one measurement is.
+    pub(crate) each: Duration,
+}
+
+impl Between {
+    /// How long a message of so many bytes takes through links of this length: there and back
+    /// through short ones, one after the other through long ones; ns.
+    pub(crate) fn ns(&self, length: Length, tuning: &LinkTuning, bytes: u32) -> Result<f64, Gone> {
+        let shape = LinkShape {
+            message_size: bytes,
+            type_hash: 0,
+            capacity: length.capacity(),
+            sync: Sync::LockFree,
+            delivery: Delivery::Queue,
+            wait: Wait::Spin,
+            tuning: Some(*tuning),
+        };
+        let ((out, far_in), (far_out, into)) = (open(&shape)?, open(&shape)?);
+        let near = |life: &Life| {
+            let mut side = Linked::new(out, into, bytes, life);
+            let found = match length {
+                Length::Short => self.values(&mut side, |side| trips(side, self.clock)),
+                Length::Long => {
+                    let messages = FILLS * u64::from(length.capacity());
+                    stream(&mut side, self.clock, u64::from(length.capacity()))?;
+                    self.values(&mut side, |side| stream(side, self.clock, messages))
+                }
+            };
+            stop(&mut side)?;
+            found
+        };
+        on_threads(self.cpus, near, |life| answer(&mut Linked::new(far_out, far_in, bytes, life)))
+    }
+
+    /// The median of values taken for the time that there is.
+    fn values(
+        &self,
+        side: &mut Linked<'_>,
+        mut value: impl FnMut(&mut Linked<'_>) -> Result<f64, Gone>,
+    ) -> Result<f64, Gone> {
+        round_trips(side, self.clock, WARM_UP, |_| {})?;
+        let until_ns = now_ns() + self.each.as_nanos() as u64;
+        let mut values = Vec::new();
+        while values.len() < VALUES_MIN || now_ns() < until_ns {
+            values.push(value(side)?);
+        }
+        Ok(Interval::of(&values).expect("there are values").median)
+    }
+}
+
+/// The mean of some trips.
+fn trips(side: &mut Linked<'_>, clock: Clock) -> Result<f64, Gone> {
+    let mut sum_ns = 0;
+    round_trips(side, clock, BURST, |ns| sum_ns += ns)?;
+    Ok(sum_ns as f64 / BURST as f64)
+}
+
+/// Both ends of a link.
+type Ends = (Box<dyn Sender>, Box<dyn Receiver>);
+
+fn open(shape: &LinkShape) -> Result<Ends, Gone> {
+    let row = row(Transport::InProcess);
+    let (writer, reader) =
+        (row.open)(shape).map_err(|error| Gone(format!("cannot open a link: {error}")))?;
+    Ok(((row.sender)(writer, shape).map_err(gone)?, (row.receiver)(reader, shape).map_err(gone)?))
+}
+
+fn gone(fault: Fault) -> Gone {
+    Gone(fault.to_string())
+}
+
+/// The ends of two links.
+struct Linked<'a> {
+    sender: Box<dyn Sender>,
+    receiver: Box<dyn Receiver>,
+    message: Vec<u8>,
+    life: &'a Life,
+    /// When a wait ends to look at the life. It outlasts many waits, so that a wait need not ask
+    /// for the time first.
+    look_ns: u64,
+}
+
+impl Linked<'_> {
+    fn new(
+        sender: Box<dyn Sender>,
+        receiver: Box<dyn Receiver>,
+        bytes: u32,
+        life: &Life,
+    ) -> Linked<'_> {
+        Linked { sender, receiver, message: vec![0; bytes as usize], life, look_ns: 0 }
+    }
+}
+
+impl Side for Linked<'_> {
+    fn send(&mut self, word: u64) -> Result<(), Gone> {
+        let Linked { sender, message, life, look_ns, .. } = self;
+        message.as_chunks_mut().0.fill(word.to_ne_bytes());
+        let mut patience = life.patience();
+        loop {
+            match sender.send(message).map_err(gone)? {
+                Sent::Done => return Ok(()),
+                Sent::Closed => return Err(Gone("the link is closed".into())),
+                Sent::Full if sender.wait_room(*look_ns) => {}
+                Sent::Full => {
+                    patience.look()?;
+                    *look_ns = now_ns() + WAIT_NS_MAX;
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self) -> Result<u64, Gone> {
+        let Linked { receiver, message, life, look_ns, .. } = self;
+        let mut patience = life.patience();
+        loop {
+            match receiver.receive(message).map_err(gone)? {
+                Received::New { .. } => {
+                    let word = message.first_chunk().expect("no message is shorter than a word");
+                    return Ok(u64::from_ne_bytes(*word));
+                }
+                Received::Closed => return Err(Gone("the link is closed".into())),
+                Received::None if receiver.wait(*look_ns) => {}
+                Received::None => {
+                    patience.look()?;
+                    *look_ns = now_ns() + WAIT_NS_MAX;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The machine profile: what was measured, of which machine, as JSON. Who reads one believes
+//! nothing of it before it is checked.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sinew_figures::{Interval, Machine};
+use sinew_plan::plan::{LinkProfile, LinkTuning, TunedPair};
+
+use crate::search::Suited;
+
+/// By this a profile is known.
+const FORMAT: &str = "sinew machine profile";
+/// Version of the format; another one is refused.
+const VERSION: u32 = 1;
+/// Longest file that is read; a pair takes some 20 KiB.
+pub(crate) const BYTES_MAX: usize = 16 << 20;
+/// Most pairs: those of 91 CPUs.
+const PAIRS_MAX: usize = 4096;
+/// Longest gap between two polls, ns; past it a link sleeps rather than polls.
+const GAP_NS_MAX: u32 = 1_000_000;
+/// Most polls at the start of a wait.
+const EAGER_POLLS_MAX: u32 = 1000;
+/// Longest text that is shown, in bytes.
+const TEXT_MAX: usize = 200;
+
+/// What to do about a profile that cannot be used.
+const INSTEAD: &str =
+    "run 'sinew tune' to measure anew, or take the default with '--profile-machine none'";
+
+/// What was measured of a machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MachineProfile {
+    format: String,
+    version: u32,
+    /// When, in words.
+    pub time: String,
+    /// Of which machine.
+    pub machine: Machine,
+    /// Each pair of CPUs once.
+    pub pairs: Vec<MeasuredPair>,
+    /// Those that could not be measured.
+    pub not_measured: Vec<NotMeasured>,
+}
+
+/// What was measured between two CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredPair {
+    /// The CPUs, ascending.
+    pub cpus: [u32; 2],
+    /// How long a PAUSE takes on each.
+    pub pause_ns: [u32; 2],
+    /// A word that both write in turn: the least that a round trip can cost.
+    pub token_ns: Interval,
+    /// The least and the greatest of the tokens.
+    pub token_range_ns: [f64; 2],
+    /// The same with a line for each way: the least for two links.
+    pub pair_ns: Interval,
+    /// For links of few messages.
+    pub short: Suited,
+    /// For longer ones.
+    pub long: Suited,
+}
+
+/// A pair that could not be measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotMeasured {
+    /// The CPUs.
+    pub cpus: [u32; 2],
+    /// Why not.
+    pub why: String,
+}
+
+/// What every version has.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    version: u32,
+}
+
+impl MachineProfile {
+    /// One in which nothing was measured yet.
+    pub(crate) fn new(time: String, machine: Machine) -> MachineProfile {
+        let (pairs, not_measured) = (vec![], vec![]);
+        MachineProfile {
+            format: FORMAT.into(),
+            version: VERSION,
+            time,
+            machine,
+            pairs,
+            not_measured,
+        }
+    }
+
+    /// As it is written.
+    pub fn to_json(&self) -> String {
+        format!("{:#}\n", json!(self))
+    }
+
+    /// What the bytes of a file say, checked.
+    ///
+    /// # Errors
+    /// What is wrong, what was expected, and what to do.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<MachineProfile, String> {
+        let no_json = |error| format!("it is no machine profile: {error}; {INSTEAD}");
+        let Head { format, version } = serde_json::from_slice(bytes).map_err(no_json)?;
+        if format != FORMAT {
+            return Err(format!("its format is {format:?}, expected '{FORMAT}'; {INSTEAD}"));
+        }
+        if version != VERSION {
+            return Err(format!("it is of version {version}, expected {VERSION}; {INSTEAD}"));
+        }
+        let profile: MachineProfile = serde_json::from_slice(bytes).map_err(no_json)?;
+        profile.check().map_err(|wrong| format!("{wrong}; {INSTEAD}"))?;
+        Ok(profile)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let Machine { cpu, microcode, cpus_online, kernel, .. } = &self.machine;
+        let microcode = microcode.as_deref().unwrap_or_default();
+        let texts = [
+            ("time", &*self.time),
+            ("machine.cpu", &**cpu),
+            ("machine.microcode", microcode),
+            ("machine.cpus_online", &**cpus_online),
+            ("machine.kernel", &**kernel),
+        ];
+        for (name, text) in texts {
+            // It ends on a terminal.
+            if text.len() > TEXT_MAX || text.chars().any(char::is_control) {
+                return Err(format!("{name}: expected a line of {TEXT_MAX} bytes at most"));
+            }
+        }
+        if self.pairs.len() > PAIRS_MAX {
+            return Err(format!("it has {} pairs, expected {PAIRS_MAX} at most", self.pairs.len()));
+        }
+        let mut seen = HashSet::new();
+        for (at, pair) in self.pairs.iter().enumerate() {
+            let [one, other] = pair.cpus;
+            if one >= other {
+                let expected = "expected two different CPUs, the lower one first";
+                return Err(format!("pairs[{at}].cpus is [{one}, {other}], {expected}"));
+            }
+            if !seen.insert(pair.cpus) {
+                return Err(format!("pairs[{at}].cpus is [{one}, {other}] once more"));
+            }
+            for (length, suited) in [("short", &pair.short), ("long", &pair.long)] {
+                check_chosen(&suited.chosen)
+                    .map_err(|wrong| format!("pairs[{at}].{length}.chosen.{wrong}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Why it must not be used on this machine.
+    pub fn refused_on(&self, here: &Machine) -> Option<String> {
+        let differences = here.is_another(&self.machine);
+        (!differences.is_empty())
+            .then(|| format!("it is of another machine: {}; {INSTEAD}", differences.join(", ")))
+    }
+
+    /// What it says of links, for a plan; `file` is how users know it.
+    pub fn links(&self, file: String) -> LinkProfile {
+        let tuned = |pair: &MeasuredPair| TunedPair {
+            cpus: pair.cpus,
+            short: pair.short.chosen,
+            long: pair.long.chosen,
+        };
+        let (time, pairs) = (self.time.clone(), self.pairs.iter().map(tuned).collect());
+        LinkProfile::Measured { file, time, pairs }
+    }
+}
+
+fn check_chosen(chosen: &LinkTuning) -> Result<(), String> {
+    let LinkTuning { eager_polls, gap_ns, .. } = *chosen;
+    if gap_ns > GAP_NS_MAX {
+        return Err(format!("gap_ns is {gap_ns}, expected {GAP_NS_MAX} at most"));
+    }
+    if eager_polls > EAGER_POLLS_MAX {
+        return Err(format!("eager_polls is {eager_polls}, expected {EAGER_POLLS_MAX} at most"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,98 @@
+//! A machine profile as text.
+
+use std::fmt::Write;
+
+use sinew_figures::units::{ratio, time};
+use sinew_figures::wrap::wrap_at;
+use sinew_plan::plan::{LinkTuning, SHORT_MAX};
+
+use crate::candidates::Length;
+use crate::profile::{MachineProfile, MeasuredPair};
+use crate::search::{GAIN_MIN, Suited, Tried};
+use crate::sides::token::MOVED;
+
+/// Width of what stands between the tables.
+const COLUMNS: usize = 100;
+
+/// All that was measured, and what was chosen why.
+pub fn to_text(profile: &MachineProfile) -> String {
+    let mut text = format!("{}\n", profile.machine.to_line());
+    profile.pairs.iter().for_each(|row| pair(row, &mut text));
+    for row in &profile.not_measured {
+        let [one, other] = row.cpus;
+        line(&mut text, format_args!("\nCPUs {one} and {other}: not measured: {}", row.why));
+    }
+    text
+}
+
+fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
+    writeln!(text, "{what}").expect("a text takes all");
+}
+
+fn pair(row: &MeasuredPair, text: &mut String) {
+    let ([one, other], [pause, other_pause]) = (row.cpus, row.pause_ns);
+    let [least, greatest] = row.token_range_ns;
+    line(
+        text,
+        format_args!(
+            "\nCPUs {one} and {other}: token {}, pair {}; a PAUSE takes {pause} and \
+             {other_pause} ns",
+            time(row.token_ns.median),
+            time(row.pair_ns.median),
+        ),
+    );
+    if greatest / least >= MOVED {
+        let moved = format!(
+            "the distance between these CPUs changed while this ran: tokens from {least:.0} to \
+             {greatest:.0} ns; times are a mixture, and what is best for one distance may not be \
+             for the other"
+        );
+        wrap_at(text, "", &moved, COLUMNS);
+    }
+    let short = format!("short links, of {SHORT_MAX} messages at most: a round trip");
+    suited(&short, Length::Short, &row.short, text);
+    suited("long links: a message of a stream", Length::Long, &row.long, text);
+}
+
+fn suited(what: &str, length: Length, suited: &Suited, text: &mut String) {
+    line(text, format_args!("\n{what}"));
+    let row = |mark: char, [layout, polls, ahead, over]: [&str; 4], times: String, speed: &str| {
+        format!("{mark} {layout:<9} {polls:<22} {ahead:<5} {over:<4} {times}  {speed}")
+    };
+    let cell = |text: String| format!("{text:>9}");
+    let sizes = length.sizes().iter().map(|bytes| cell(format!("{bytes} B"))).collect();
+    let head = ["layout", "between polls", "ahead", "over"];
+    line(text, format_args!("{}", row(' ', head, sizes, "times as fast as the default")));
+    for Tried { tuning, times, speed } in &suited.tried {
+        let mark = if *tuning == suited.chosen { '*' } else { ' ' };
+        let is = |it| if it { "yes" } else { "no" };
+        let polls = polls(tuning);
+        let words =
+            [tuning.layout.word(), &*polls, is(tuning.fetches_ahead), is(tuning.hands_over)];
+        let times = times.iter().map(|size| cell(time(size.ns.median))).collect();
+        line(text, format_args!("{}", row(mark, words, times, &speed.to_string())));
+    }
+    line(text, format_args!("  * {}", why(length, suited)));
+    if let (Some(worst), Some(costs)) = (suited.worst(), suited.worst_costs()) {
+        let costs = ratio(costs);
+        line(text, format_args!("  the worst on purpose costs {costs} times: {}", worst.tuning));
+    }
+}
+
+fn polls(tuning: &LinkTuning) -> String {
+    match (tuning.eager_polls, tuning.gap_ns) {
+        (_, 0) => "a PAUSE".into(),
+        (0, gap) => format!("{gap} ns"),
+        (eager, gap) => format!("{eager} PAUSEs, then {gap} ns"),
+    }
+}
+
+/// Why this was chosen.
+fn why(length: Length, suited: &Suited) -> String {
+    match suited.best() {
+        Some(Tried { tuning, speed, .. }) if *tuning != length.usual() => {
+            format!("chosen: faster than the default, {speed} times")
+        }
+        _ => format!("chosen: the default; nothing else was {GAIN_MIN} times as fast beyond doubt"),
+    }
+}

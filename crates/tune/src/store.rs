@@ -1,0 +1,186 @@
+//! Where the machine profile lies, and whose file it may be.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use crate::profile::{BYTES_MAX, MachineProfile};
+
+/// The file in the cache folder of who runs this: `$XDG_CACHE_HOME/sinew/machine.json`, or
+/// `~/.cache/sinew/machine.json`.
+///
+/// # Errors
+/// There is no such folder.
+pub fn cached() -> Result<PathBuf, String> {
+    place(env::var_os("XDG_CACHE_HOME"), env::var_os("HOME"))
+}
+
+/// A folder that is not absolute does not count, as the XDG specification has it.
+fn place(cache: Option<OsString>, home: Option<OsString>) -> Result<PathBuf, String> {
+    let absolute =
+        |folder: Option<OsString>| folder.map(PathBuf::from).filter(|it| it.is_absolute());
+    let folder = absolute(cache).or_else(|| Some(absolute(home)?.join(".cache")));
+    let folder = folder.ok_or(
+        "there is no cache folder: neither XDG_CACHE_HOME nor HOME names one; set one of them, or \
+         name a file with --out",
+    )?;
+    Ok(folder.join("sinew/machine.json"))
+}
+
+/// Reads a profile; `None` if there is no such file.
+///
+/// # Errors
+/// The file cannot be read, is not to be trusted, or is no profile; what to do.
+pub fn read(path: &Path) -> Result<Option<MachineProfile>, String> {
+    let cannot = |error| format!("it cannot be read: {error}");
+    // Before it is opened: a pipe would keep us waiting for whoever writes it.
+    match path.metadata() {
+        Ok(file) if !file.is_file() => return Err("it is no file; name one".into()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        found => found.map_err(cannot)?,
+    };
+    let file = File::open(path).map_err(cannot)?;
+    let of = file.metadata().map_err(cannot)?;
+    let caller = env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
+    if let Some(why) = distrusted(of.uid(), of.mode(), geteuid().as_raw(), caller) {
+        return Err(why);
+    }
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() > BYTES_MAX {
+        let mib = BYTES_MAX >> 20;
+        return Err(format!("it has more than {mib} MiB, the limit; run 'sinew tune' anew"));
+    }
+    MachineProfile::parse(&bytes).map(Some)
+}
+
+/// Why a file of this owner and mode is not used. It shapes speed only; but who can write it can
+/// slow down what runs with another one's privileges.
+fn distrusted(owner: u32, mode: u32, user: u32, caller: Option<u32>) -> Option<String> {
+    if owner != 0 && owner != user && Some(owner) != caller {
+        return Some(format!(
+            "it belongs to user {owner}, expected {user} or root: another one could slow down \
+             what you run; copy it, or run 'sinew tune'"
+        ));
+    }
+    (mode & 0o002 != 0).then(|| {
+        format!(
+            "its mode is {:03o}, so that anybody can write it and slow down what you run; \
+             'chmod o-w' it",
+            mode & 0o777
+        )
+    })
+}
+
+/// Whether a profile can be written there: to be asked before it is measured. Makes its folder.
+///
+/// # Errors
+/// What the file system says, and what to do.
+pub fn check_place(path: &Path) -> Result<(), String> {
+    let (_, beside) = open_beside(path)?;
+    // It was made a moment ago; if it stays, it is empty and in nobody's way.
+    let _ = fs::remove_file(beside);
+    Ok(())
+}
+
+/// Writes a profile: whole, or not at all.
+///
+/// # Errors
+/// As for [`check_place`].
+pub fn write(path: &Path, profile: &MachineProfile) -> Result<(), String> {
+    let (mut file, beside) = open_beside(path)?;
+    let written = file.write_all(profile.to_json().as_bytes());
+    written.and_then(|()| fs::rename(&beside, path)).map_err(|error| {
+        // What is left of it is of no use, if it is there at all.
+        let _ = fs::remove_file(&beside);
+        cannot_write(path, &error)
+    })
+}
+
+/// A new file that is to take the place of the one at `path`, and its path.
+fn open_beside(path: &Path) -> Result<(File, PathBuf), String> {
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        return Err(format!("'{}' is no file; name another one with --out", path.display()));
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let open = || {
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        OpenOptions::new().write(true).create_new(true).mode(0o644).open(&beside)
+    };
+    let file = open().map_err(|error| cannot_write(path, &error))?;
+    Ok((file, beside.into()))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> String {
+    format!("cannot write '{}': {error}; name another file with --out", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::profile::tests::profile;
+
+    /// A folder of a test's own; gone with it.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let folder = env::temp_dir().join(format!("sinew-tune-{name}-{}", std::process::id()));
+            fs::create_dir_all(&folder).expect("a folder");
+            Folder(folder)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_cache_folder_is_that_of_the_environment() {
+        let some = |text: &str| Some(OsString::from(text));
+        let at = |cache, home| place(cache, home).map(|path| path.display().to_string());
+        assert_eq!(at(some("/c"), some("/h")), Ok("/c/sinew/machine.json".into()));
+        assert_eq!(at(None, some("/h")), Ok("/h/.cache/sinew/machine.json".into()));
+        assert_eq!(at(some("c"), some("/h")), Ok("/h/.cache/sinew/machine.json".into()));
+        let error = at(some(""), None).expect_err("no folder");
+        assert!(error.contains("set one of them, or name a file with --out"), "{error}");
+    }
+
+    #[test]
+    fn a_profile_is_written_whole_and_read_again() {
+        let folder = Folder::new("whole");
+        let path = folder.0.join("deep/machine.json");
+        assert_eq!(read(&path), Ok(None));
+        write(&path, &profile()).expect("there is room");
+        write(&path, &profile()).expect("in the place of the old one");
+        assert_eq!(read(&path).expect("it is good"), Some(profile()));
+        assert_eq!(fs::read_dir(path.parent().expect("deep")).expect("a folder").count(), 1);
+        let error = check_place(&folder.0).expect_err("a folder");
+        assert!(error.contains("is no file; name another one"), "{error}");
+        assert!(read(&folder.0).expect_err("a folder").contains("it is no file"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o646)).expect("ours");
+        let error = read(&path).expect_err("anybody's");
+        assert!(error.contains("its mode is 646") && error.contains("chmod o-w"), "{error}");
+    }
+
+    #[test]
+    fn a_file_of_somebody_else_is_not_trusted() {
+        for (owner, user, caller) in [(0, 7, None), (7, 7, None), (7, 0, Some(7))] {
+            assert_eq!(distrusted(owner, 0o644, user, caller), None);
+        }
+        for (owner, user, caller) in [(8, 7, None), (7, 0, None), (8, 0, Some(7))] {
+            let why = distrusted(owner, 0o600, user, caller).expect("another one's");
+            assert!(why.starts_with(&format!("it belongs to user {owner}, expected {user}")));
+        }
+    }
+}

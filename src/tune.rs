@@ -1,0 +1,168 @@
+//! `sinew tune`: measures which shape suits the links between CPUs, and keeps it as the machine
+//! profile by which other commands shape them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use clap::Args;
+use serde_json::json;
+use sinew_doctor::cpus;
+use sinew_runtime::Kinds;
+use sinew_tune::{Effort, tune};
+
+use crate::answer::{BAD_REQUEST, FAULTED, print, refuse};
+use crate::load::{LoadError, load, this_machine};
+use crate::progress::Bar;
+
+/// Measure which shape suits the links between your CPUs, and keep it for the next runs.
+///
+/// Between two CPUs both layouts of a queue, several ways to poll, and two ways to move cache lines
+/// are tried, in turns with the default. What is faster beyond doubt is chosen. It takes seconds,
+/// and the CPUs should have nothing else to do meanwhile.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TuneArgs {
+    /// Measure the pairs of CPUs between which this graph has links
+    #[arg(conflicts_with = "cpus")]
+    graph: Option<PathBuf>,
+    /// Measure all pairs of these CPUs, such as 0,1 or 2-4
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<String>,
+    /// Measure for about two seconds a pair, with wider intervals
+    #[arg(long)]
+    quick: bool,
+    /// Write the profile to this file instead of the one in your cache folder
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print one JSON object on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sinew tune
+  sinew tune graphs/arm/arm.yaml
+  sinew tune --cpus 2,3 --out machine.json
+  sinew run --profile-machine machine.json graphs/arm/arm.yaml
+  sinew tune --quick --json | jq '.profile.pairs[].short.chosen'
+
+Exit status: 0 good, 1 a pair could not be measured, 2 bad request or spec.";
+
+/// Most pairs that are measured if none are named: a minute.
+const PAIRS_MAX: usize = 8;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &TuneArgs, nodes: &Kinds) -> ExitCode {
+    let refused = |why: String| refuse(&why, BAD_REQUEST, arguments.json);
+    let (pairs, left) = match pairs(arguments, nodes) {
+        Ok(pairs) => pairs,
+        Err(error) => return error.answer(arguments.json),
+    };
+    // Before anything is measured: it would be in vain.
+    let place = arguments.out.clone().map_or_else(sinew_tune::cached, Ok);
+    let file = match place.and_then(|file| sinew_tune::check_place(&file).map(|()| file)) {
+        Ok(file) => file,
+        Err(why) => return refused(why),
+    };
+    let effort = if arguments.quick { Effort::QUICK } else { Effort::WHOLE };
+    let bar = Bar::rounds(pairs.len() * effort.rounds_of_a_pair());
+    let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let profile = tune(&pairs, effort, time, &|round| bar.reach(round));
+    drop(bar);
+    if let Err(why) = sinew_tune::write(&file, &profile) {
+        return refused(why);
+    }
+    let good = profile.not_measured.is_empty();
+    let status = if good { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) };
+    let text = match arguments.json {
+        true => format!("{:#}\n", json!({ "file": file, "left_out": left, "profile": profile })),
+        false => {
+            let used = match &arguments.out {
+                Some(_) => "use it with --profile-machine",
+                None => "'sinew run' and 'sinew check' use it from now on",
+            };
+            let text = sinew_tune::to_text(&profile) + &left_out(&left);
+            format!("{text}\nwritten to {}; {used}\n", file.display())
+        }
+    };
+    print(&text, status)
+}
+
+fn left_out(left: &[[u32; 2]]) -> String {
+    match left {
+        [] => String::new(),
+        [[one, other], ..] => format!(
+            "\nnot measured: {} more pairs, such as CPUs {one} and {other}; name CPUs with --cpus, \
+             or a graph\n",
+            left.len()
+        ),
+    }
+}
+
+/// Pairs of CPUs.
+type Pairs = Vec<[u32; 2]>;
+
+/// The pairs to measure, and those that are left out.
+fn pairs(arguments: &TuneArgs, nodes: &Kinds) -> Result<(Pairs, Pairs), LoadError> {
+    let machine = this_machine()?;
+    if let Some(graph) = &arguments.graph {
+        let plan = load(graph, &[], nodes, &machine)?.plan;
+        let between = plan.links.iter().filter_map(|link| plan.shaped_between(link));
+        let pairs: BTreeSet<_> = between.collect();
+        return match pairs.is_empty() {
+            true => Err(LoadError::Request(none_in(graph))),
+            false => Ok((pairs.into_iter().collect(), vec![])),
+        };
+    }
+    let named = arguments.cpus.as_deref().map(|list| named(list, &machine.cpus)).transpose();
+    let named = named.map_err(LoadError::Request)?;
+    let cpus = named.as_ref().unwrap_or(&machine.cpus);
+    let pair = |(at, &one): (usize, &u32)| cpus[at + 1..].iter().map(move |&other| [one, other]);
+    let mut pairs: Vec<_> = cpus.iter().enumerate().flat_map(pair).collect();
+    if pairs.is_empty() {
+        return Err(LoadError::Request(format!(
+            "nothing is measured: {} alone makes no pair; give this process two CPUs",
+            cpus::named(cpus)
+        )));
+    }
+    let most = if named.is_some() { pairs.len() } else { PAIRS_MAX.min(pairs.len()) };
+    let left = pairs.split_off(most);
+    Ok((pairs, left))
+}
+
+fn none_in(graph: &Path) -> String {
+    format!(
+        "{}: nothing is measured: no link of it lies in memory, without a lock, between threads of \
+         the core with CPUs of their own; name CPUs with --cpus",
+        graph.display()
+    )
+}
+
+/// The CPUs of a list, of those that there are.
+fn named(list: &str, there: &[u32]) -> Result<Vec<u32>, String> {
+    let bad = || format!("--cpus: '{list}' is no list of CPUs; write them such as 0,1 or 2-4");
+    let found = cpus::parse(list).filter(|found| !found.is_empty()).ok_or_else(bad)?;
+    match found.iter().find(|cpu| !there.contains(cpu)) {
+        Some(cpu) => Err(format!(
+            "--cpus: CPU {cpu} does not exist or may not be used; this process has {}",
+            cpus::named(there)
+        )),
+        None => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_names_cpus_that_there_are() {
+        assert_eq!(named("2,0-1", &[0, 1, 2, 3]), Ok(vec![0, 1, 2]));
+        let wrong = |list| named(list, &[0, 1]).expect_err("a bad list");
+        assert!(wrong("0,9").contains("CPU 9 does not exist or may not be used; this process has"));
+        assert!(wrong("x").contains("'x' is no list of CPUs") && wrong("").contains("no list"));
+    }
+}
