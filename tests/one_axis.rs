@@ -31,6 +31,7 @@ fn program() -> &'static Path {
 fn answer(rows: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(program());
     command.args(arguments).env("SINEW_ROW", rows);
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.output().expect("the program runs")
 }
 

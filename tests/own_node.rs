@@ -29,6 +29,7 @@ fn run(graph: &Path) -> Value {
         .args(["--", "run", "--duration", "2s", "--json", "--set", "drives.watchdog_ms=2000"])
         .arg(graph)
         .env("CARGO_TARGET_DIR", target)
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .output()
         .expect("cargo runs");
     let [out, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));

@@ -20,3 +20,4 @@ mod runs;
 mod specs;
 mod stops;
 mod systemd;
+mod tune;

@@ -142,6 +142,10 @@ impl Running {
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let (out_path, err) = (place.with_extension("out"), place.with_extension("err"));
         let file = File::create(&out_path).expect("a file for the output");
+        if command.get_envs().all(|(name, _)| name != "XDG_CACHE_HOME") {
+            // Whoever runs the tests may have a machine profile, which is none of theirs.
+            command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+        }
         command.stdin(Stdio::null()).stdout(out.unwrap_or_else(|| file.into()));
         command.stderr(File::create(&err).expect("a file for the errors"));
         let child = command.spawn().expect("the program starts");

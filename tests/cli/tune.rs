@@ -1,0 +1,199 @@
+//! `sinew tune` and what is made of its machine profile: by a plan, by a run, and where it must not
+//! be used.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+use sinew_core::privileges;
+
+use crate::program::{
+    Answer, Running, SINEW, calm, edited, folder, graph_in, refused, sinew, skip,
+};
+
+/// The first two CPUs of this process.
+fn cpus() -> Option<[u32; 2]> {
+    let [one, other, ..] = privileges::cpus().expect("affinity")[..] else {
+        skip("there is one CPU, and both sides of a link spin");
+        return None;
+    };
+    Some([one, other])
+}
+
+/// What `sinew tune` answers for these CPUs; measured once.
+fn tuned([one, other]: [u32; 2]) -> &'static Value {
+    static TUNED: OnceLock<Value> = OnceLock::new();
+    TUNED.get_or_init(|| {
+        let file = folder("tune").join("machine.json").display().to_string();
+        let list = format!("{one},{other}");
+        sinew(["tune", "--quick", "--json", "--cpus", &list, "--out", &file]).ended_with(0).json()
+    })
+}
+
+/// A file, in a folder that is `name`'s own, with that profile and some of it changed.
+fn profile(name: &str, cpus: [u32; 2], changes: &[(&str, Value)]) -> String {
+    let mut profile = tuned(cpus)["profile"].clone();
+    for (place, value) in changes {
+        *profile.pointer_mut(place).expect("a place in it") = value.clone();
+    }
+    let file = folder(name).join("machine.json");
+    fs::write(&file, profile.to_string()).expect("a place for it");
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("it is ours");
+    file.display().to_string()
+}
+
+/// The calm graph with queues between threads on these CPUs.
+fn on_two([one, other]: [u32; 2], name: &str) -> String {
+    let control = format!(
+        "threads: [{{cpu: {one}, nodes: [planner]}}, {{cpu: {other}, nodes: [ik, ethercat]}}]
+    realtime: {{period: 5ms,"
+    );
+    let edits = [
+        ("realtime: {period: 5ms,", &*control),
+        ("{name: ik, port: in}", "{name: ik, port: in, capacity: 64, wait: spin_then_park}"),
+        ("port: feedback, delay: 1}", "port: feedback, delay: 1, wait: spin_then_park}"),
+    ];
+    edited(name, &edits)
+}
+
+/// The same between processes, with a queue one way.
+fn across([one, other]: [u32; 2], name: &str) -> String {
+    let control = format!(
+        "threads: [{{cpu: {one}, nodes: [planner, ik, ethercat]}}]
+    realtime: {{period: 5ms,"
+    );
+    let plant = format!(
+        "plant: {{threads: [{{cpu: {other}, nodes: [drives]}}], realtime: {{trigger: input,"
+    );
+    let edits = [
+        ("realtime: {period: 5ms,", &*control),
+        ("plant: {realtime: {trigger: input,", &*plant),
+        ("port: in, transport: shared_memory, delivery: latest", "port: in, full: drop"),
+    ];
+    edited(name, &edits)
+}
+
+/// Runs a command with this cache folder.
+fn with_cache(cache: &Path, arguments: &[&str]) -> Answer {
+    let mut command = Command::new(SINEW);
+    command.args(arguments).env("XDG_CACHE_HOME", cache);
+    Running::start(command).answer()
+}
+
+#[test]
+fn tune_writes_what_it_measured_with_all_that_it_tried() {
+    let Some(cpus) = cpus() else { return };
+    let answer = tuned(cpus);
+    let file = answer["file"].as_str().expect("a path");
+    let written: Value = serde_json::from_str(&fs::read_to_string(file).expect("there")).expect("");
+    assert_eq!(written, answer["profile"]);
+    assert_eq!((&written["version"], &answer["left_out"]), (&json!(1), &json!([])));
+    assert!(written["machine"]["kernel"].is_string(), "{}", written["machine"]);
+    let pair = &written["pairs"][0];
+    assert_eq!(pair["cpus"], json!(cpus));
+    for (length, sizes) in [("short", vec![8, 64, 256]), ("long", vec![64, 256])] {
+        let tried = pair[length]["tried"].as_array().expect("a list");
+        assert!(tried.len() >= 8, "{length}: {}", tried.len());
+        assert!(tried.iter().any(|row| row["tuning"] == pair[length]["chosen"]), "{length}");
+        for row in tried {
+            let times = row["times"].as_array().expect("a list");
+            let bytes: Vec<_> = times.iter().map(|time| time["bytes"].as_u64()).collect();
+            assert_eq!(bytes, sizes.iter().map(|&size| Some(size)).collect::<Vec<_>>());
+            assert!(times.iter().all(|time| time["median"].as_f64() > Some(0.0)), "{row}");
+            assert!(row["speed"]["rounds"].as_u64() >= Some(3), "{row}");
+        }
+    }
+}
+
+#[test]
+fn a_graph_runs_with_any_profile_and_its_plan_says_with_which() {
+    let Some(cpus) = cpus() else { return };
+    let graphs = [on_two(cpus, "tune_threads"), across(cpus, "tune_processes")];
+    let chosen = |layout: &str, gap_ns: u32| {
+        json!({
+            "layout": layout, "eager_polls": 0, "gap_ns": gap_ns, "fetches_ahead": false,
+            "hands_over": true,
+        })
+    };
+    // The second is wrong on purpose: polls are a tenth of a millisecond apart.
+    for (name, chosen) in
+        [("tune_sequence", chosen("sequence", 0)), ("tune_gaps", chosen("index", 100_000))]
+    {
+        let changes =
+            ["/pairs/0/short/chosen", "/pairs/0/long/chosen"].map(|it| (it, chosen.clone()));
+        let file = profile(name, cpus, &changes);
+        let by = ["--profile-machine", &file];
+        for graph in &graphs {
+            let plan =
+                sinew([&["graph", "--json"], &by[..], &[graph]].concat()).ended_with(0).json();
+            let links = plan["links"].as_array().expect("a list");
+            let shaped: Vec<_> = links.iter().filter(|link| !link["tuning"].is_null()).collect();
+            assert_eq!(shaped.len(), 2, "{name}: {links:?}");
+            assert!(shaped.iter().all(|link| link["tuning"] == chosen), "{name}: {shaped:?}");
+            let note = format!("are shaped by the machine profile {file} of ");
+            let notes = plan["notes"].as_array().expect("a list");
+            assert!(
+                notes.iter().any(|it| it.as_str().expect("a text").contains(&note)),
+                "{notes:?}"
+            );
+            let run = [&["run", "--json", "--duration", "500ms"], &by[..], &[graph]].concat();
+            let report = sinew(run).ended_with(0).json();
+            assert_eq!((&report["outcome"], &report["faults"]), (&json!("stopped"), &json!([])));
+        }
+    }
+    let none = ["graph", "--json", "--profile-machine", "none", &graphs[0]];
+    let plan = sinew(none).ended_with(0).json();
+    assert!(plan["links"].as_array().expect("a list").iter().all(|it| it["tuning"].is_null()));
+}
+
+#[test]
+fn a_profile_of_another_machine_is_refused_with_the_differences() {
+    let Some(cpus) = cpus() else { return };
+    let graph = on_two(cpus, "tune_other");
+    let other = profile("tune_foo", cpus, &[("/machine/cpu", "Foo 9000".into())]);
+    let differences = "it is of another machine: cpu is 'Foo 9000' there and '";
+    refused(&["check", "--profile-machine", &other, &graph], differences);
+    refused(&["run", "--profile-machine", &other, &graph], differences);
+    refused(&["graph", "--profile-machine", "/no/such", &graph], "there is no such file");
+    // In the cache folder it stands in nobody's way.
+    let cache = folder("tune_cache");
+    let place = cache.join("sinew/machine.json");
+    fs::create_dir(cache.join("sinew")).expect("a folder");
+    fs::copy(&other, &place).expect("a copy");
+    let said = |arguments: &[&str]| with_cache(&cache, arguments).ended_with(0).out;
+    let note = format!("note: the machine profile {} is not used: {differences}", place.display());
+    assert!(said(&["check", &graph]).contains(&note));
+    assert!(!said(&["check", "--profile-machine", "none", &graph]).contains("machine profile"));
+    fs::write(&place, "{").expect("a broken one");
+    assert!(said(&["check", &graph]).contains("is not used: it is no machine profile: EOF"));
+    let good = profile("tune_good", cpus, &[]);
+    fs::copy(&good, &place).expect("a copy");
+    assert!(said(&["check", &graph]).contains("are shaped by the machine profile "));
+    fs::set_permissions(&good, Permissions::from_mode(0o666)).expect("it is ours");
+    refused(&["check", "--profile-machine", &good, &graph], "its mode is 666, so that anybody");
+}
+
+#[test]
+fn a_request_to_tune_that_cannot_be_met_is_told_why() {
+    refused(&["tune", "--cpus", "x"], "'x' is no list of CPUs");
+    refused(&["tune", "--cpus", "8000,8001"], "CPU 8000 does not exist or may not be used");
+    refused(&["tune", "--cpus", "0", &calm()], "cannot be used with");
+    let one = privileges::cpus().expect("affinity")[0].to_string();
+    refused(&["tune", "--cpus", &one], "alone makes no pair");
+    refused(&["tune", "/no/such/graph.yaml"], "cannot read the spec");
+    let alone = "- {kind: listener, name: listener, protocol: http, port: 0}\n";
+    refused(&["tune", &graph_in("tune_alone", alone)], "nothing is measured: no link of it lies");
+    if cpus().is_some() {
+        refused(&["tune", "--out", "/proc/machine.json"], "cannot write '/proc/machine.json': ");
+    }
+    let mut command = Command::new(SINEW);
+    command.args(["tune", "--quick"]).env("XDG_CACHE_HOME", "").env("HOME", "");
+    let err = Running::start(command).answer().ended_with(2).err;
+    assert!(
+        err.contains("nothing is measured") || err.contains("there is no cache folder"),
+        "{err}"
+    );
+}
