@@ -71,6 +71,10 @@ pub(crate) const TAIL: At = At::control(1, 0);
 /// Position of the next message that is read.
 pub(crate) const HEAD: At = At::control(2, 0);
 
+/// Each side's epoch.
+const WRITER: At = At::control(3, 0);
+const READER: At = At::control(4, 0);
+
 /// Where the header says how the slots are laid out.
 const LAYOUT_WORD: usize = 3;
 
@@ -82,13 +86,15 @@ pub(crate) enum Side {
 }
 
 impl Side {
+    #[inline(always)]
     const fn epoch(self) -> At {
         match self {
-            Side::Writer => At::control(3, 0),
-            Side::Reader => At::control(4, 0),
+            Side::Writer => WRITER,
+            Side::Reader => READER,
         }
     }
 
+    #[inline(always)]
     const fn peer(self) -> Side {
         match self {
             Side::Writer => Side::Reader,
@@ -170,11 +176,13 @@ impl<M: Memory> End<M> {
     /// How often the other side came and went: odd while it is attached, even when it has closed, 0
     /// before it first came. A side that was killed did not close; when its successor attaches, the
     /// figure grows by 2.
+    #[inline(always)]
     fn peer_epoch(&self) -> u32 {
         // Acquire: pairs with `open` and `close`.
         self.region.word(self.side.peer().epoch()).load(Ordering::Acquire)
     }
 
+    #[inline]
     pub(crate) fn is_peer_closed(&self) -> bool {
         let epoch = self.peer_epoch();
         epoch != 0 && epoch & 1 == 0
@@ -206,6 +214,7 @@ macro_rules! peer_methods {
     ($($end:ident),*) => { $(
         impl<M: Memory> $end<M> {
             /// Whether the other side was here and left in order.
+            #[inline]
             pub fn is_peer_closed(&self) -> bool {
                 self.end.is_peer_closed()
             }
