@@ -110,7 +110,7 @@ impl<M: Memory> Writer<M> {
 
     /// Waits until there is room, the reader has closed, or the deadline is over; whether
     /// [`try_send`](Writer::try_send) has an answer other than full.
-    // Never inlined, as `wait`: the registers that it needs would be missing beside it.
+    // A writer waits seldom where it matters, and its loop is faster small.
     #[inline(never)]
     pub fn wait_room(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
         let (tail, capacity) = (self.tail, self.end.region.capacity());
@@ -279,7 +279,7 @@ impl<M: Memory> Reader<M> {
 
     /// Waits until there is a message, the writer has closed, or the deadline is over; whether
     /// [`try_receive`](Reader::try_receive) has an answer other than none.
-    #[inline(never)]
+    #[inline]
     pub fn wait(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
         let Reader { end, head, tail, empty_at } = self;
         let mut ready = |region: &Region<M>| published(region, *head, tail) != Ok(false);

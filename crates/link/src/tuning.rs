@@ -57,12 +57,6 @@ impl Tuning {
     pub(crate) const fn usual(shape: &Shape) -> Tuning {
         Tuning::of(shape, PAUSE_NS)
     }
-
-    /// PAUSEs after poll `poll` of a wait.
-    #[inline(always)]
-    pub(crate) fn pauses_after(&self, poll: u32) -> u32 {
-        if poll < self.eager_polls { 1 } else { self.pauses.max(1) }
-    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -72,9 +66,8 @@ mod tests {
     #[test]
     fn a_short_link_polls_eagerly_and_a_long_one_lets_messages_gather() {
         let short = Tuning::of(&Shape::queue(8, 0, SHORT_MAX), 24);
-        assert_eq!([0, 3, 4].map(|poll| short.pauses_after(poll)), [1, 1, 3]);
+        assert_eq!((short.eager_polls, short.pauses), (EAGER_POLLS, 3));
         let long = Tuning::of(&Shape::queue(8, 0, 2 * SHORT_MAX), 24);
-        assert_eq!([0, 4].map(|poll| long.pauses_after(poll)), [21, 21]);
-        assert_eq!(Tuning { pauses: 0, ..short }.pauses_after(9), 1);
+        assert_eq!((long.eager_polls, long.pauses), (0, 21));
     }
 }

@@ -111,7 +111,27 @@ impl<M: Memory> Region<M> {
 impl<M: Memory> End<M> {
     /// Waits until `ready`, the peer has closed, or the deadline is over; whether ready. For a side
     /// that has just looked: if it polls, it pauses before it looks again.
+    // The eager polls become part of the caller, for a near peer answers within them; what comes
+    // after is a call, so that the registers that it needs are not missing beside it.
+    #[inline(always)]
     pub(crate) fn wait(
+        &self,
+        bell: Bell,
+        wait: Wait,
+        deadline_ns: Option<u64>,
+        os: &impl Os,
+        mut ready: impl FnMut(&Region<M>) -> bool,
+    ) -> bool {
+        let mut poll = |_| {
+            spin_loop();
+            ready(&self.region)
+        };
+        wait.polls() && (0..self.region.tuning.eager_polls).any(&mut poll)
+            || self.wait_on(bell, wait, deadline_ns, os, ready)
+    }
+
+    #[inline(never)]
+    fn wait_on(
         &self,
         bell: Bell,
         wait: Wait,
@@ -139,7 +159,7 @@ impl<M: Memory> End<M> {
                 }
             }
             if spins {
-                let pauses = tuning.pauses_after(polls);
+                let pauses = tuning.pauses.max(1);
                 (0..pauses).for_each(|_| spin_loop());
                 paused = paused.saturating_add(pauses);
             } else if wait == Wait::Yield || !region.parks {
@@ -148,8 +168,7 @@ impl<M: Memory> End<M> {
                 // A closed peer counts as ready: nobody would ring again.
                 region.park(bell, left_ns, os, &mut || ready(region) || self.is_peer_closed());
             }
-            // Not wrapping: the eager polls are those of the start alone.
-            polls = polls.saturating_add(1);
+            polls = polls.wrapping_add(1);
             if ready(region) {
                 return true;
             }

@@ -136,11 +136,11 @@ impl Length for Any {
     }
 }
 
-/// Calls a function for the length of a link's messages. Those of the kinds have at most 128 bytes.
+/// Calls a function for the length of a link's messages. Those of the arm have 16 to 192 bytes.
 macro_rules! for_length {
     ($size:expr, $make:ident $arguments:tt) => {
         for_length!(@ $size, $make $arguments,
-            8 16 24 32 40 48 56 64 72 80 88 96 104 112 120 128 256)
+            8 16 24 32 40 48 56 64 72 80 88 96 104 112 120 128 192 256)
     };
     (@ $size:expr, $make:ident $arguments:tt, $($known:literal)*) => {
         match $size {
