@@ -10,9 +10,9 @@ use clap::Args;
 use serde_json::json;
 use sinew_doctor::cpus;
 use sinew_runtime::Kinds;
-use sinew_tune::{Effort, tune};
+use sinew_tune::{Effort, PAIRS_MAX, tune};
 
-use crate::answer::{BAD_REQUEST, FAULTED, print, refuse};
+use crate::answer::{BAD_REQUEST, FAULTED, error_json, print, refuse, say};
 use crate::load::{LoadError, load, this_machine};
 use crate::progress::Bar;
 
@@ -49,10 +49,11 @@ Examples:
   sinew run --profile-machine machine.json graphs/arm/arm.yaml
   sinew tune --quick --json | jq '.profile.pairs[].short.chosen'
 
-Exit status: 0 good, 1 a pair could not be measured, 2 bad request or spec.";
+Exit status: 0 good, 1 a pair could not be measured or the profile not be written, 2 bad request
+or spec.";
 
 /// Most pairs that are measured if none are named: a minute.
-const PAIRS_MAX: usize = 8;
+const UNNAMED_MAX: usize = 8;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &TuneArgs, nodes: &Kinds) -> ExitCode {
@@ -62,7 +63,10 @@ pub(crate) fn run(arguments: &TuneArgs, nodes: &Kinds) -> ExitCode {
         Err(error) => return error.answer(arguments.json),
     };
     // Before anything is measured: it would be in vain.
-    let place = arguments.out.clone().map_or_else(sinew_tune::cached, Ok);
+    let place = match &arguments.out {
+        Some(file) => sinew_tune::check_named(file).map(|()| file.clone()),
+        None => sinew_tune::cached(),
+    };
     let file = match place.and_then(|file| sinew_tune::check_place(&file).map(|()| file)) {
         Ok(file) => file,
         Err(why) => return refused(why),
@@ -72,23 +76,36 @@ pub(crate) fn run(arguments: &TuneArgs, nodes: &Kinds) -> ExitCode {
     let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let profile = tune(&pairs, effort, time, &|round| bar.reach(round));
     drop(bar);
-    if let Err(why) = sinew_tune::write(&file, &profile) {
-        return refused(why);
-    }
-    let good = profile.not_measured.is_empty();
+    let written = match profile.pairs.is_empty() {
+        true => None,
+        false => Some(sinew_tune::write(&file, &profile)),
+    };
+    let good = profile.not_measured.is_empty() && matches!(written, Some(Ok(())));
     let status = if good { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) };
-    let text = match arguments.json {
-        true => format!("{:#}\n", json!({ "file": file, "left_out": left, "profile": profile })),
-        false => {
-            let used = match &arguments.out {
-                Some(_) => "use it with --profile-machine",
-                None => "'sinew run' and 'sinew check' use it from now on",
-            };
-            let text = sinew_tune::to_text(&profile) + &left_out(&left);
-            format!("{text}\nwritten to {}; {used}\n", file.display())
+    if arguments.json {
+        let place = matches!(written, Some(Ok(()))).then_some(&file);
+        let mut answer = json!({ "file": place, "left_out": left, "profile": profile });
+        if let Some(Err(why)) = written {
+            answer["errors"] = error_json(&why)["errors"].take();
+        }
+        return print(&format!("{answer:#}\n"), status);
+    }
+    let end = match (&written, &arguments.out) {
+        (None, _) => "\nno pair was measured, so nothing was written\n".into(),
+        (Some(Err(_)), _) => String::new(),
+        (Some(Ok(())), Some(_)) => {
+            format!("\nwritten to {}; use it with --profile-machine\n", file.display())
+        }
+        (Some(Ok(())), None) => {
+            let file = file.display();
+            format!("\nwritten to {file}; 'sinew run' and 'sinew check' use it from now on\n")
         }
     };
-    print(&text, status)
+    let status = print(&(sinew_tune::to_text(&profile) + &left_out(&left) + &end), status);
+    if let Some(Err(why)) = written {
+        say(&format!("error: {why}"));
+    }
+    status
 }
 
 fn left_out(left: &[[u32; 2]]) -> String {
@@ -108,29 +125,43 @@ type Pairs = Vec<[u32; 2]>;
 /// The pairs to measure, and those that are left out.
 fn pairs(arguments: &TuneArgs, nodes: &Kinds) -> Result<(Pairs, Pairs), LoadError> {
     let machine = this_machine()?;
+    if let [cpu] = machine.cpus[..] {
+        return Err(LoadError::Request(format!(
+            "nothing is measured: this process has CPU {cpu} alone, and both sides of a link poll; \
+             give it two CPUs"
+        )));
+    }
     if let Some(graph) = &arguments.graph {
         let plan = load(graph, &[], nodes, &machine)?.plan;
         let between = plan.links.iter().filter_map(|link| plan.shaped_between(link));
         let pairs: BTreeSet<_> = between.collect();
-        return match pairs.is_empty() {
-            true => Err(LoadError::Request(none_in(graph))),
-            false => Ok((pairs.into_iter().collect(), vec![])),
+        return match pairs.len() {
+            0 => Err(LoadError::Request(none_in(graph))),
+            n => within(n).map(|()| (pairs.into_iter().collect(), vec![])),
         };
     }
     let named = arguments.cpus.as_deref().map(|list| named(list, &machine.cpus)).transpose();
     let named = named.map_err(LoadError::Request)?;
     let cpus = named.as_ref().unwrap_or(&machine.cpus);
+    if named.is_some() {
+        within(cpus.len() * (cpus.len() - 1) / 2)?;
+    }
     let pair = |(at, &one): (usize, &u32)| cpus[at + 1..].iter().map(move |&other| [one, other]);
     let mut pairs: Vec<_> = cpus.iter().enumerate().flat_map(pair).collect();
-    if pairs.is_empty() {
-        return Err(LoadError::Request(format!(
-            "nothing is measured: {} alone makes no pair; give this process two CPUs",
-            cpus::named(cpus)
-        )));
-    }
-    let most = if named.is_some() { pairs.len() } else { PAIRS_MAX.min(pairs.len()) };
+    let most = if named.is_some() { pairs.len() } else { UNNAMED_MAX.min(pairs.len()) };
     let left = pairs.split_off(most);
     Ok((pairs, left))
+}
+
+/// Whether so many pairs have a place in a profile: to be asked before hours are spent on them.
+fn within(pairs: usize) -> Result<(), LoadError> {
+    match pairs {
+        ..=PAIRS_MAX => Ok(()),
+        _ => Err(LoadError::Request(format!(
+            "nothing is measured: these are {pairs} pairs of CPUs, and a profile holds {PAIRS_MAX} \
+             at most; name fewer CPUs with --cpus"
+        ))),
+    }
 }
 
 fn none_in(graph: &Path) -> String {
@@ -150,6 +181,7 @@ fn named(list: &str, there: &[u32]) -> Result<Vec<u32>, String> {
             "--cpus: CPU {cpu} does not exist or may not be used; this process has {}",
             cpus::named(there)
         )),
+        None if found.len() < 2 => Err(format!("--cpus: '{list}' is one CPU; name two CPUs")),
         None => Ok(found),
     }
 }
@@ -163,6 +195,14 @@ mod tests {
         assert_eq!(named("2,0-1", &[0, 1, 2, 3]), Ok(vec![0, 1, 2]));
         let wrong = |list| named(list, &[0, 1]).expect_err("a bad list");
         assert!(wrong("0,9").contains("CPU 9 does not exist or may not be used; this process has"));
+        assert!(wrong("1,1").contains("'1,1' is one CPU; name two CPUs"));
         assert!(wrong("x").contains("'x' is no list of CPUs") && wrong("").contains("no list"));
+    }
+
+    #[test]
+    fn more_pairs_than_a_profile_holds_are_refused_before_they_are_measured() {
+        within(PAIRS_MAX).expect("as many as there may be");
+        let Err(LoadError::Request(why)) = within(PAIRS_MAX + 1) else { panic!("too many") };
+        assert!(why.contains("these are 1025 pairs of CPUs, and a profile holds 1024"), "{why}");
     }
 }

@@ -182,12 +182,19 @@ fn a_request_to_tune_that_cannot_be_met_is_told_why() {
     refused(&["tune", "--cpus", "8000,8001"], "CPU 8000 does not exist or may not be used");
     refused(&["tune", "--cpus", "0", &calm()], "cannot be used with");
     let one = privileges::cpus().expect("affinity")[0].to_string();
-    refused(&["tune", "--cpus", &one], "alone makes no pair");
+    if cpus().is_some() {
+        refused(&["tune", "--cpus", &one], "is one CPU; name two CPUs");
+    }
     refused(&["tune", "/no/such/graph.yaml"], "cannot read the spec");
     let alone = "- {kind: listener, name: listener, protocol: http, port: 0}\n";
     refused(&["tune", &graph_in("tune_alone", alone)], "nothing is measured: no link of it lies");
     if cpus().is_some() {
         refused(&["tune", "--out", "/proc/machine.json"], "cannot write '/proc/machine.json': ");
+        refused(&["tune", "--out", "-"], "'-' is no file; '--json' writes the profile");
+        let graph = calm();
+        let before = fs::read(&graph).expect("a graph");
+        refused(&["tune", "--out", &graph], "is no machine profile and would be lost");
+        assert_eq!(fs::read(&graph).expect("it is still there"), before);
     }
     let mut command = Command::new(SINEW);
     command.args(["tune", "--quick"]).env("XDG_CACHE_HOME", "").env("HOME", "");
@@ -196,4 +203,42 @@ fn a_request_to_tune_that_cannot_be_met_is_told_why() {
         err.contains("nothing is measured") || err.contains("there is no cache folder"),
         "{err}"
     );
+}
+
+/// What `sinew tune` says, started from a shell that first does something to its process; through
+/// pipes, for a shell may have forbidden files.
+fn in_shell(first: &str, arguments: &str) -> (Option<i32>, String, String) {
+    let line = format!("{first} {SINEW} tune {arguments}");
+    let output = Command::new("sh").args(["-c", &line]).output().expect("a shell is there");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn one_cpu_is_the_first_reason_that_is_told() {
+    let one = privileges::cpus().expect("affinity")[0];
+    for arguments in ["", "--cpus 0,1", "--cpus x", &calm()] {
+        let (status, _, err) = in_shell(&format!("taskset -c {one}"), arguments);
+        assert_eq!(status, Some(2), "{err}");
+        assert!(err.contains(&format!("this process has CPU {one} alone")), "{arguments}: {err}");
+    }
+}
+
+#[test]
+fn what_was_measured_is_told_though_the_disk_is_full() {
+    let Some([one, other]) = cpus() else { return };
+    let file = folder("tune_full").join("machine.json");
+    // No file may have a byte, and the signal that would say so is ignored.
+    let full = "trap '' XFSZ; ulimit -f 0;";
+    let arguments = format!("--quick --cpus {one},{other} --out {}", file.display());
+    let (status, out, err) = in_shell(full, &arguments);
+    assert_eq!(status, Some(1), "{err}");
+    assert!(out.contains("long links: a message of a stream"), "{out}");
+    assert!(!out.contains("use it with") && err.contains("error: cannot write '"), "{out}{err}");
+    let (status, out, _) = in_shell(full, &format!("{arguments} --json"));
+    let answer: Value = serde_json::from_str(&out).expect("one object");
+    assert_eq!((status, &answer["file"]), (Some(1), &Value::Null));
+    assert_eq!(answer["profile"]["pairs"][0]["cpus"], json!([one, other]));
+    assert!(answer["errors"][0]["message"].as_str().expect("a text").contains("cannot write '"));
+    assert!(!file.exists());
 }

@@ -17,12 +17,12 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 pub use candidates::Length;
-pub use profile::{MachineProfile, MeasuredPair, NotMeasured};
+pub use profile::{MachineProfile, MeasuredPair, NotMeasured, PAIRS_MAX};
 pub use search::{Suited, Tried};
 pub use show::to_text;
 use sinew_core::clock::{Clock, measure_pause_ns};
 use sinew_figures::{Interval, Machine};
-pub use store::{cached, check_place, read, write};
+pub use store::{cached, check_named, check_place, read, write};
 
 use crate::measure::Between;
 use crate::search::{STEPS, search};

@@ -14,10 +14,12 @@ use crate::search::Suited;
 const FORMAT: &str = "sinew machine profile";
 /// Version of the format; another one is refused.
 const VERSION: u32 = 1;
-/// Longest file that is read; a pair takes some 20 KiB.
-pub(crate) const BYTES_MAX: usize = 16 << 20;
-/// Most pairs: those of 91 CPUs.
-const PAIRS_MAX: usize = 4096;
+/// Most pairs: those of 45 CPUs, which take two hours. More are neither measured nor read.
+pub const PAIRS_MAX: usize = 1024;
+/// Longest that a pair is, written; most are half as long.
+const PAIR_BYTES_MAX: usize = 32 << 10;
+/// Longest file that is read.
+pub(crate) const BYTES_MAX: usize = PAIRS_MAX * PAIR_BYTES_MAX;
 /// Longest gap between two polls, ns; past it a link sleeps rather than polls.
 const GAP_NS_MAX: u32 = 1_000_000;
 /// Most polls at the start of a wait.
@@ -95,7 +97,12 @@ impl MachineProfile {
 
     /// As it is written.
     pub fn to_json(&self) -> String {
-        format!("{:#}\n", json!(self))
+        format!("{}\n", json!(self))
+    }
+
+    /// Whether this is a profile, of whatever version.
+    pub(crate) fn is_one(bytes: &[u8]) -> bool {
+        serde_json::from_slice(bytes).is_ok_and(|head: Head| head.format == FORMAT)
     }
 
     /// What the bytes of a file say, checked.

@@ -2,11 +2,12 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
 use crate::profile::{BYTES_MAX, MachineProfile};
@@ -38,14 +39,10 @@ fn place(cache: Option<OsString>, home: Option<OsString>) -> Result<PathBuf, Str
 /// The file cannot be read, is not to be trusted, or is no profile; what to do.
 pub fn read(path: &Path) -> Result<Option<MachineProfile>, String> {
     let cannot = |error| format!("it cannot be read: {error}");
-    // Before it is opened: a pipe would keep us waiting for whoever writes it.
-    match path.metadata() {
-        Ok(file) if !file.is_file() => return Err("it is no file; name one".into()),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        found => found.map_err(cannot)?,
-    };
-    let file = File::open(path).map_err(cannot)?;
-    let of = file.metadata().map_err(cannot)?;
+    let Some((file, of)) = open(path).map_err(cannot)? else { return Ok(None) };
+    if !of.is_file() {
+        return Err("it is no file; name one".into());
+    }
     let caller = env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
     if let Some(why) = distrusted(of.uid(), of.mode(), geteuid().as_raw(), caller) {
         return Err(why);
@@ -57,6 +54,16 @@ pub fn read(path: &Path) -> Result<Option<MachineProfile>, String> {
         return Err(format!("it has more than {mib} MiB, the limit; run 'sinew tune' anew"));
     }
     MachineProfile::parse(&bytes).map(Some)
+}
+
+/// Opens a file, if there is one; a pipe too, without a wait for whoever writes it.
+fn open(path: &Path) -> io::Result<Option<(File, Metadata)>> {
+    let no_wait = OFlags::NONBLOCK.bits() as i32;
+    match OpenOptions::new().read(true).custom_flags(no_wait).open(path) {
+        Ok(file) => file.metadata().map(|of| Some((file, of))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Why a file of this owner and mode is not used. It shapes speed only; but who can write it can
@@ -77,14 +84,38 @@ fn distrusted(owner: u32, mode: u32, user: u32, caller: Option<u32>) -> Option<S
     })
 }
 
+/// Whether a file that a user names may be replaced: if it is a profile of whatever version, or
+/// empty, or not there.
+///
+/// # Errors
+/// It is something else, which must not be lost; what to do.
+pub fn check_named(path: &Path) -> Result<(), String> {
+    if path == Path::new("-") {
+        return Err("--out: '-' is no file; '--json' writes the profile to standard output".into());
+    }
+    let shown = path.display();
+    let Some((file, of)) = open(path).map_err(|error| cannot_write(path, &error))? else {
+        return Ok(());
+    };
+    if !of.is_file() {
+        return Err(format!("'{shown}' is no file; name another one with --out"));
+    }
+    let mut bytes = Vec::new();
+    let read = file.take(BYTES_MAX as u64).read_to_end(&mut bytes);
+    read.map_err(|error| cannot_write(path, &error))?;
+    if bytes.is_empty() || MachineProfile::is_one(&bytes) {
+        return Ok(());
+    }
+    Err(format!("'{shown}' is no machine profile and would be lost; name another one with --out"))
+}
+
 /// Whether a profile can be written there: to be asked before it is measured. Makes its folder.
 ///
 /// # Errors
 /// What the file system says, and what to do.
 pub fn check_place(path: &Path) -> Result<(), String> {
-    let (_, beside) = open_beside(path)?;
     // It was made a moment ago; if it stays, it is empty and in nobody's way.
-    let _ = fs::remove_file(beside);
+    let _ = fs::remove_file(open_beside(path)?.beside);
     Ok(())
 }
 
@@ -93,28 +124,43 @@ pub fn check_place(path: &Path) -> Result<(), String> {
 /// # Errors
 /// As for [`check_place`].
 pub fn write(path: &Path, profile: &MachineProfile) -> Result<(), String> {
-    let (mut file, beside) = open_beside(path)?;
+    let Beside { mut file, beside, path } = open_beside(path)?;
     let written = file.write_all(profile.to_json().as_bytes());
-    written.and_then(|()| fs::rename(&beside, path)).map_err(|error| {
+    written.and_then(|()| fs::rename(&beside, &path)).map_err(|error| {
         // What is left of it is of no use, if it is there at all.
         let _ = fs::remove_file(&beside);
-        cannot_write(path, &error)
+        cannot_write(&path, &error)
     })
 }
 
-/// A new file that is to take the place of the one at `path`, and its path.
-fn open_beside(path: &Path) -> Result<(File, PathBuf), String> {
+/// A new file that is to take the place of another.
+struct Beside {
+    file: File,
+    /// Its path.
+    beside: PathBuf,
+    /// Whose place it is to take: no symbolic link, so that what one leads to is replaced.
+    path: PathBuf,
+}
+
+fn open_beside(path: &Path) -> Result<Beside, String> {
     if path.metadata().is_ok_and(|there| !there.is_file()) {
         return Err(format!("'{}' is no file; name another one with --out", path.display()));
     }
-    let mut beside = path.as_os_str().to_owned();
+    let path = match path.canonicalize() {
+        Ok(path) => path,
+        Err(error) if path.is_symlink() => return Err(cannot_write(path, &error)),
+        Err(_) => path.to_path_buf(),
+    };
+    let mut beside = path.clone().into_os_string();
     beside.push(format!(".{}", std::process::id()));
+    // What has this name is of a process that had this number before, and died.
+    let _ = fs::remove_file(&beside);
     let open = || {
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
         OpenOptions::new().write(true).create_new(true).mode(0o644).open(&beside)
     };
-    let file = open().map_err(|error| cannot_write(path, &error))?;
-    Ok((file, beside.into()))
+    let file = open().map_err(|error| cannot_write(&path, &error))?;
+    Ok(Beside { file, beside: beside.into(), path })
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> String {
@@ -123,7 +169,8 @@ fn cannot_write(path: &Path, error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::process::Command;
 
     use super::*;
     use crate::profile::tests::profile;
@@ -171,6 +218,50 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o646)).expect("ours");
         let error = read(&path).expect_err("anybody's");
         assert!(error.contains("its mode is 646") && error.contains("chmod o-w"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_profile_is_not_replaced_and_what_a_link_leads_to_is() {
+        let folder = Folder::new("named");
+        let (path, link) = (folder.0.join("a.json"), folder.0.join("link.json"));
+        assert_eq!(check_named(&path), Ok(()));
+        fs::write(&path, "name: arm").expect("a graph");
+        let error = check_named(&path).expect_err("a graph");
+        assert!(error.contains("is no machine profile and would be lost; name another"), "{error}");
+        assert!(check_named(&folder.0).expect_err("a folder").contains("is no file"));
+        assert!(check_named(Path::new("-")).expect_err("no file").contains("'-' is no file"));
+        for good in ["", r#"{"format": "sinew machine profile", "version": 99, "x": 1}"#] {
+            fs::write(&path, good).expect("ours");
+            assert_eq!(check_named(&path), Ok(()), "{good:?}");
+        }
+        symlink(&path, &link).expect("a link");
+        write(&link, &profile()).expect("there is room");
+        assert!(link.is_symlink() && !path.is_symlink());
+        assert_eq!(read(&path).expect("it is good"), Some(profile()));
+        fs::remove_file(&path).expect("ours");
+        assert!(check_place(&link).expect_err("it leads nowhere").contains("cannot write"));
+    }
+
+    #[test]
+    fn what_a_process_of_the_same_number_left_is_in_nobodys_way() {
+        let folder = Folder::new("stale");
+        let path = folder.0.join("machine.json");
+        let stale = folder.0.join(format!("machine.json.{}", std::process::id()));
+        fs::write(&stale, "half").expect("ours");
+        check_place(&path).expect("it is removed");
+        fs::write(&stale, "half").expect("ours");
+        write(&path, &profile()).expect("it is replaced");
+        assert!(!stale.exists() && path.exists());
+    }
+
+    #[test]
+    fn a_pipe_is_refused_at_once() {
+        let folder = Folder::new("pipe");
+        let path = folder.0.join("pipe");
+        let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo is there");
+        assert!(made.success());
+        assert!(read(&path).expect_err("a pipe").contains("it is no file"));
+        assert!(check_named(&path).expect_err("a pipe").contains("is no file"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A profile is read as it was written, and whatever else stands in a file is refused.
 
+use std::cell::Cell;
+
 use super::*;
 use crate::candidates::Length;
 use crate::search::search;
@@ -70,7 +72,19 @@ fn what_is_out_of_range_is_refused_with_its_place_and_what_to_do() {
     many.pairs = (1..=PAIRS_MAX as u32 + 1)
         .map(|far| MeasuredPair { cpus: [0, far], ..many.pairs[0].clone() })
         .collect();
-    refused(&many.to_json(), "it has 4097 pairs, expected 4096 at most");
+    refused(&many.to_json(), "it has 1025 pairs, expected 1024 at most");
+}
+
+#[test]
+fn a_file_of_all_pairs_is_not_too_long_to_be_read() {
+    // Figures with as many digits as there are, and with all that can be tried.
+    let ns = Cell::new(100.0);
+    let measure = |_: &LinkTuning, _| Ok(ns.replace(ns.get() * 1.000_123_456_789));
+    let suited = |length| search(length, 21, |_| Ok(()), measure).expect("no side fails");
+    let mut pair = profile().pairs.remove(0);
+    (pair.short, pair.long) = (suited(Length::Short), suited(Length::Long));
+    let bytes = json!(pair).to_string().len();
+    assert!((PAIR_BYTES_MAX / 8..PAIR_BYTES_MAX * 3 / 4).contains(&bytes), "{bytes}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Where both sides run: each on a thread that stays on its CPU. No realtime priority: two threads
 //! that poll above everything else would starve the machine.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -70,7 +71,7 @@ pub fn on_thread<T: Send>(
     work: impl FnOnce() -> Result<T, Gone> + Send,
 ) -> Result<T, Gone> {
     let work = || stay_on(cpu).and_then(|()| work());
-    thread::scope(|scope| joined(scope.spawn(work)))
+    thread::scope(|scope| joined(started(scope, work)))
 }
 
 /// Runs both sides, each on a thread of its own that stays on its CPU, until both have ended. Each
@@ -87,18 +88,19 @@ pub fn on_threads<T: Send>(
     let (near_ended, far_ended) = (ended(), ended());
     let near_life = Life::Thread(Arc::clone(&near_ended));
     let far_life = Life::Thread(Arc::clone(&far_ended));
+    let (near_ends, far_ends) = (SaysEnd(near_ended), SaysEnd(far_ended));
     let far = move || {
-        let _ends = SaysEnd(far_ended);
+        let _ends = far_ends;
         stay_on(cpus.far)?;
         far(&near_life)
     };
     let near = move || {
-        let _ends = SaysEnd(near_ended);
+        let _ends = near_ends;
         stay_on(cpus.near)?;
         near(&far_life)
     };
     let (near, far) = thread::scope(|scope| {
-        let (far, near) = (scope.spawn(far), scope.spawn(near));
+        let (far, near) = (started(scope, far), started(scope, near));
         (joined(near), joined(far))
     });
     match (near, far) {
@@ -122,9 +124,20 @@ pub fn other_pages(rounds: usize) -> Result<Region, Gone> {
     Ok(region)
 }
 
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, Gone>>) -> Result<T, Gone> {
+/// A side whose thread cannot be started is dropped, whereby the other one learns that it ended.
+fn started<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    work: impl FnOnce() -> Result<T, Gone> + Send + 'scope,
+) -> io::Result<Joins<'scope, T>> {
+    thread::Builder::new().spawn_scoped(scope, work)
+}
+
+fn joined<T>(thread: io::Result<Joins<'_, T>>) -> Result<T, Gone> {
+    let thread = thread.map_err(|error| Gone(format!("cannot start a thread: {error}")))?;
     thread.join().unwrap_or_else(|_| Err(Gone("it panicked; that is a bug of ours".into())))
 }
+
+type Joins<'scope, T> = thread::ScopedJoinHandle<'scope, Result<T, Gone>>;
 
 #[cfg(test)]
 mod tests {
