@@ -23,6 +23,10 @@ pub struct Cache {
 pub struct Machine {
     /// Its model.
     pub cpu: String,
+    /// Its family, model and stepping: models of one name may differ in them. Reports of earlier
+    /// versions do not have it.
+    #[serde(default)]
+    pub revision: Option<String>,
     /// Revision of its microcode. Reports of earlier versions do not have it.
     #[serde(default)]
     pub microcode: Option<String>,
@@ -55,6 +59,7 @@ impl Machine {
         let load = text("/proc/loadavg").unwrap_or_default();
         Machine {
             cpu: field(&cpu, "model name").unwrap_or(std::env::consts::ARCH).into(),
+            revision: revision(&cpu),
             microcode: field(&cpu, "microcode").map(str::to_owned),
             cpus_online: text("/sys/devices/system/cpu/online").unwrap_or_default(),
             cpus_allowed: cpus_allowed(),
@@ -97,7 +102,8 @@ impl Machine {
     /// In what `other` differs so that it is another machine, or another kernel on this one: what
     /// is a setting is no part of it.
     pub fn is_another(&self, other: &Machine) -> Vec<String> {
-        const FIXED: [&str; 5] = ["cpu", "microcode", "online CPUs", "kernel", "virtual machine"];
+        const FIXED: [&str; 7] =
+            ["cpu", "revision", "microcode", "online CPUs", "kernel", "caches", "virtual machine"];
         self.differing(other)
             .filter_map(|(name, text)| FIXED.contains(&name).then_some(text))
             .collect()
@@ -116,12 +122,13 @@ impl Machine {
         )
     }
 
-    fn facts(&self) -> [(&'static str, String); 9] {
+    fn facts(&self) -> [(&'static str, String); 10] {
         let known = |fact: &Option<String>| fact.clone().unwrap_or_default();
         let cache = |cache: &Cache| format!("L{} {} {} KiB", cache.level, cache.ty, cache.size_kib);
         let caches: Vec<_> = self.caches.iter().map(cache).collect();
         [
             ("cpu", self.cpu.clone()),
+            ("revision", known(&self.revision)),
             ("microcode", known(&self.microcode)),
             ("online CPUs", self.cpus_online.clone()),
             ("kernel", self.kernel.clone()),
@@ -149,6 +156,13 @@ fn text(path: &str) -> Option<String> {
 fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
     lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
+}
+
+/// None where a processor is named otherwise.
+fn revision(cpuinfo: &str) -> Option<String> {
+    let of = |name| field(cpuinfo, name);
+    let (family, model, stepping) = (of("cpu family")?, of("model")?, of("stepping")?);
+    Some(format!("family {family}, model {model}, stepping {stepping}"))
 }
 
 fn has_hypervisor(flags: &str) -> bool {
@@ -193,6 +207,9 @@ mod tests {
         assert_eq!(field(cpuinfo, "model name"), Some("Foo 9000 @ 2: GHz"));
         assert!(field(cpuinfo, "flags").is_some_and(has_hypervisor));
         assert_eq!(field("", "flags"), None);
+        assert_eq!(revision(cpuinfo), None);
+        let cpuinfo = "cpu family\t: 25\nmodel\t\t: 17\nmodel name\t: Foo\nstepping\t: 1\n";
+        assert_eq!(revision(cpuinfo).as_deref(), Some("family 25, model 17, stepping 1"));
     }
 
     #[test]
@@ -201,14 +218,22 @@ mod tests {
         let there = Machine { governor: Some("b".into()), ..here.clone() };
         assert_eq!(here.differences(&there), ["governor is 'b' there and 'a' here"]);
         assert_eq!(here.is_another(&there), [""; 0]);
+        let (level, ty, size_kib) = (3, "Unified".into(), 32768);
+        let caches = vec![Cache { level, ty, size_kib }];
+        let other = Machine { caches, ..there.clone() };
+        assert_eq!(
+            here.is_another(&other),
+            ["caches is 'L3 Unified 32768 KiB' there and not known here"]
+        );
         let there = Machine { microcode: Some("0x2b".into()), ..there };
         assert_eq!(here.is_another(&there), ["microcode is '0x2b' there and not known here"]);
     }
 
     #[test]
-    fn a_report_of_before_microcode_was_read_is_read() {
+    fn a_report_of_before_all_was_read_is_read() {
         let mut json = Machine::default().to_json();
-        json.as_object_mut().expect("an object").remove("microcode");
+        let fields = json.as_object_mut().expect("an object");
+        ["microcode", "revision"].iter().for_each(|&name| drop(fields.remove(name)));
         let machine: Machine = serde_json::from_value(json).expect("it is one");
         assert_eq!(machine, Machine::default());
     }
