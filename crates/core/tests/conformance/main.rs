@@ -42,8 +42,8 @@ struct Case {
     shape: LinkShape,
 }
 
-/// One case for each transport and each way to synchronise that it supports; a queue that a machine
-/// profile can shape has one for each shape.
+/// One case for each transport and each way to synchronise that it supports; a link that a machine
+/// profile can shape has one for each shape. Only a queue has a layout to choose.
 fn cases(delivery: Delivery, wait: Wait, message_size: u32) -> impl Iterator<Item = Case> {
     let shape = move |sync, tuning| {
         let (type_hash, capacity) = (0xfeed_0001, CAPACITY);
@@ -51,9 +51,15 @@ fn cases(delivery: Delivery, wait: Wait, message_size: u32) -> impl Iterator<Ite
     };
     let rows = TRANSPORTS.iter().flat_map(|row| row.syncs.iter().map(move |&sync| (row, sync)));
     rows.flat_map(move |(row, sync)| {
-        let is_shaped = is_memory(row) && sync == Sync::LockFree && delivery == Delivery::Queue;
-        let tunings = tunings().take(if is_shaped { usize::MAX } else { 1 });
-        tunings.map(move |tuning| Case { row, shape: shape(sync, tuning) })
+        let is_shaped = is_memory(row) && sync == Sync::LockFree;
+        let is_of_use = move |tuning: &Option<LinkTuning>| match tuning {
+            None => true,
+            Some(tuning) => {
+                let has_layout = delivery == Delivery::Queue;
+                is_shaped && (has_layout || tuning.layout == SlotLayout::ALL[0].0)
+            }
+        };
+        tunings().filter(is_of_use).map(move |tuning| Case { row, shape: shape(sync, tuning) })
     })
 }
 
