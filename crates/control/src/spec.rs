@@ -47,15 +47,16 @@ enum WrittenProfile {
 #[serde(remote = "TunedPair")]
 struct WrittenPair {
     cpus: [u32; 2],
-    #[serde(with = "WrittenTuning")]
-    short: LinkTuning,
-    #[serde(with = "WrittenTuning")]
-    long: LinkTuning,
+    distance_changed: bool,
+    #[serde(serialize_with = "write_tuning", deserialize_with = "read_tuning")]
+    short: Option<LinkTuning>,
+    #[serde(serialize_with = "write_tuning", deserialize_with = "read_tuning")]
+    long: Option<LinkTuning>,
 }
 
 /// How a [`LinkTuning`] is written, here and in a machine profile.
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "LinkTuning")]
+#[serde(remote = "LinkTuning", deny_unknown_fields)]
 pub struct WrittenTuning {
     #[serde(with = "WrittenLayout")]
     layout: SlotLayout,
@@ -75,6 +76,18 @@ enum WrittenLayout {
 /// A pair in a list.
 #[derive(Serialize, Deserialize)]
 struct Listed(#[serde(with = "WrittenPair")] TunedPair);
+
+/// A tuning that there is.
+#[derive(Serialize, Deserialize)]
+struct Chosen(#[serde(with = "WrittenTuning")] LinkTuning);
+
+fn write_tuning<S: Serializer>(tuning: &Option<LinkTuning>, to: S) -> Result<S::Ok, S::Error> {
+    tuning.map(Chosen).serialize(to)
+}
+
+fn read_tuning<'de, D: Deserializer<'de>>(from: D) -> Result<Option<LinkTuning>, D::Error> {
+    Ok(Option::<Chosen>::deserialize(from)?.map(|Chosen(tuning)| tuning))
+}
 
 fn write_pairs<S: Serializer>(pairs: &[TunedPair], to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(pairs.iter().copied().map(Listed))

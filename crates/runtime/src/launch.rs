@@ -110,7 +110,8 @@ mod tests {
             fetches_ahead: true,
             hands_over: false,
         };
-        let pair = TunedPair { cpus: [0, 3], short: tuning(0), long: tuning(250) };
+        let (short, long) = (None, Some(tuning(250)));
+        let pair = TunedPair { cpus: [0, 3], distance_changed: true, short, long };
         let (file, time) = ("machine.json".into(), "today".into());
         TargetMachine {
             cpus: vec![0, 3],

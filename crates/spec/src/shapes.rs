@@ -2,15 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use sinew_plan::plan::{LinkProfile, Plan, SHORT_MAX, TargetMachine, TunedPair};
+use sinew_plan::plan::{
+    Delivery, LinkProfile, LinkTuning, Plan, SHORT_MAX, TargetMachine, TunedPair,
+};
 
 use crate::picture::count;
 
-/// Which lengths of links there are between two CPUs.
-#[derive(Clone, Copy, Default)]
+/// Links of one length between two CPUs, as far as a note tells them apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Links {
+    None,
+    /// Which have one layout only.
+    OtherThanQueues,
+    Queues,
+}
+
+/// Which links there are between two CPUs.
+#[derive(Clone, Copy)]
 struct Lengths {
-    short: bool,
-    long: bool,
+    short: Links,
+    long: Links,
+}
+
+impl Links {
+    /// What shapes them, in words; `None` if there are none.
+    fn told(self, of: &str, tuning: Option<LinkTuning>) -> Option<String> {
+        let shape = match (self, tuning) {
+            (Links::None, _) => return None,
+            (_, None) => "the default, as measured".into(),
+            (Links::OtherThanQueues, Some(tuning)) => tuning.manner(),
+            (Links::Queues, Some(tuning)) => tuning.to_string(),
+        };
+        Some(format!("{of}: {shape}"))
+    }
 }
 
 /// Shapes the links of a plan after the machine's profile, and notes what was done and what was
@@ -20,8 +44,13 @@ pub(crate) fn shape(plan: &mut Plan, machine: &TargetMachine) {
     let mut found: BTreeMap<[u32; 2], Lengths> = BTreeMap::new();
     for (link, cpus) in plan.links.iter().zip(&between) {
         let Some(cpus) = cpus else { continue };
-        let lengths = found.entry(*cpus).or_default();
-        *(if link.capacity <= SHORT_MAX { &mut lengths.short } else { &mut lengths.long }) = true;
+        let none = Lengths { short: Links::None, long: Links::None };
+        let lengths = found.entry(*cpus).or_insert(none);
+        let is_queue = link.delivery == Delivery::Queue;
+        let links = if is_queue { Links::Queues } else { Links::OtherThanQueues };
+        let is_short = link.capacity <= SHORT_MAX;
+        let seen = if is_short { &mut lengths.short } else { &mut lengths.long };
+        *seen = links.max(*seen);
     }
     let (file, time, pairs) = match &machine.profile {
         LinkProfile::Refused(why) if !found.is_empty() => return plan.notes.push(why.clone()),
@@ -32,7 +61,7 @@ pub(crate) fn shape(plan: &mut Plan, machine: &TargetMachine) {
     for (link, cpus) in plan.links.iter_mut().zip(between) {
         let is_short = link.capacity <= SHORT_MAX;
         let suits = |pair: &TunedPair| if is_short { pair.short } else { pair.long };
-        link.tuning = cpus.and_then(tuned).map(suits);
+        link.tuning = cpus.and_then(tuned).and_then(suits);
     }
     let mut left = Vec::new();
     for (cpus, lengths) in found {
@@ -41,9 +70,12 @@ pub(crate) fn shape(plan: &mut Plan, machine: &TargetMachine) {
             left.push(format!("{one} and {other}"));
             continue;
         };
-        let short = lengths.short.then(|| format!("short ones: {}", pair.short));
-        let long = lengths.long.then(|| format!("long ones: {}", pair.long));
-        let shapes: Vec<_> = short.into_iter().chain(long).collect();
+        let short = lengths.short.told("short ones", pair.short);
+        let long = lengths.long.told("long ones", pair.long);
+        let moved = pair.distance_changed.then(|| {
+            "their distance changed while they were measured: 'sinew tune' measures anew".into()
+        });
+        let shapes: Vec<String> = short.into_iter().chain(long).chain(moved).collect();
         plan.notes.push(format!(
             "links between CPUs {one} and {other} are shaped by the machine profile {file} of \
              {time}: {}",

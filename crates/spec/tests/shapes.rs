@@ -42,7 +42,8 @@ fn plan(profile: LinkProfile) -> Plan {
 }
 
 fn measured(cpus: &[[u32; 2]]) -> LinkProfile {
-    let pair = |&cpus| TunedPair { cpus, short: SHORT, long: LONG };
+    let (short, long) = (Some(SHORT), Some(LONG));
+    let pair = |&cpus| TunedPair { cpus, distance_changed: false, short, long };
     let (file, time) = ("machine.json".into(), "today".into());
     LinkProfile::Measured { file, time, pairs: cpus.iter().map(pair).collect() }
 }
@@ -58,16 +59,38 @@ fn a_link_gets_what_was_measured_between_its_cpus_for_its_length() {
     assert_eq!(tunings(&plan), [Some(SHORT), Some(SHORT), Some(LONG), none, none, none]);
     let notes = [
         "links between CPUs 0 and 1 are shaped by the machine profile machine.json of today: long \
-         ones: index layout, polls 1000 ns apart, fetches ahead, does not hand over",
+         ones: index layout, between polls 1000 ns, fetches ahead, does not hand over",
         "links between CPUs 0 and 2 are shaped by the machine profile machine.json of today: \
-         short ones: sequence layout, polls 200 ns apart, fetches ahead, does not hand over",
+         short ones: sequence layout, between polls 200 ns, fetches ahead, does not hand over",
         "links between CPUs 1 and 2 are shaped by the machine profile machine.json of today: \
-         short ones: sequence layout, polls 200 ns apart, fetches ahead, does not hand over",
+         short ones: sequence layout, between polls 200 ns, fetches ahead, does not hand over",
     ];
     assert_eq!(plan.notes[plan.notes.len() - 3..], notes);
     let json = picture::json(&plan);
     assert_eq!(json["links"][2]["tuning"]["gap_ns"], 1000);
     assert!(json["links"][3]["tuning"].is_null());
+}
+
+#[test]
+fn a_note_says_the_default_and_a_changed_distance_and_no_layout_but_of_queues() {
+    let pair = |cpus| TunedPair { cpus, distance_changed: true, short: None, long: Some(LONG) };
+    let pairs = vec![pair([0, 1]), TunedPair { short: Some(SHORT), ..pair([0, 2]) }];
+    let (file, time) = ("a.json".into(), "today".into());
+    let machine =
+        TargetMachine { cpus: vec![0, 1, 2], profile: LinkProfile::Measured { file, time, pairs } };
+    let text = THREADS
+        .replace("{name: y, port: extra, capacity: 32}", "{name: y, port: extra}")
+        .replace("{name: w, port: in, capacity: 16}", "{name: w, port: in, delivery: latest}");
+    let source = SpecSource { file: "graph.yaml", text: &text, overrides: &[] };
+    let plan = compile(&source, KINDS, &machine)
+        .unwrap_or_else(|errors| panic!("{}", render(&errors, &text, false)));
+    let told = |words: &str| plan.notes.iter().filter(|note| note.contains(words)).count();
+    let moved = "; their distance changed while they were measured: 'sinew tune' measures anew";
+    assert_eq!(told(&format!("today: short ones: the default, as measured{moved}")), 1);
+    assert_eq!(told("today: short ones: between polls 200 ns, fetches ahead"), 1);
+    let json = picture::json(&plan);
+    assert_eq!(json["links"][0]["tuning"]["gap_ns"], 200);
+    assert!(json["links"][0]["tuning"]["layout"].is_null());
 }
 
 #[test]

@@ -25,8 +25,9 @@ use sinew_figures::{Interval, Machine};
 pub use store::{cached, check_named, check_place, read, write};
 
 use crate::measure::Between;
+use crate::profile::line_of;
 use crate::search::{STEPS, search};
-use crate::sides::token::{self, Lines};
+use crate::sides::token::{self, Lines, MOVED};
 use crate::sides::{Cpus, Gone, on_thread, other_pages};
 
 /// How much is measured.
@@ -68,7 +69,9 @@ pub fn tune(
         let begun = number * effort.rounds_of_a_pair();
         match pair(cpus, effort, clock, &|done| progress(begun + done)) {
             Ok(pair) => profile.pairs.push(pair),
-            Err(Gone(why)) => profile.not_measured.push(NotMeasured { cpus, why }),
+            Err(Gone(why)) => {
+                profile.not_measured.push(NotMeasured { cpus, why: line_of(&why) });
+            }
         }
     }
     profile
@@ -89,22 +92,54 @@ fn pair(
         progress(done.replace(done.get() + 1));
         for (lines, seen) in [Lines::One, Lines::Two].into_iter().zip(&mut *tokens.borrow_mut()) {
             let found = token::measure(lines, sides, clock, TOKEN)?;
-            seen.extend(found.quantile(0.5).map(|ns| ns as f64));
+            let few = || Gone("the token made too few trips; give the CPUs more time".into());
+            // The mean: single trips come in steps of the clock.
+            seen.push(found.mean().ok_or_else(few)?);
         }
         // Held through the round, so that its links lie on other pages.
         other_pages(round)
     };
     let between = Between { cpus: sides, clock, each: effort.each };
-    let suited = |length| {
+    let searched = |length| {
         search(length, effort.rounds, begin, |tuning, bytes| between.ns(length, tuning, bytes))
     };
-    let (short, long) = (suited(Length::Short)?, suited(Length::Long)?);
+    let (short, long) = (searched(Length::Short)?, searched(Length::Long)?);
     let tokens = tokens.into_inner();
-    let least = tokens[0].iter().copied().fold(f64::INFINITY, f64::min);
-    let greatest = tokens[0].iter().copied().fold(0.0, f64::max);
-    let [token, pair] = tokens.map(|seen| Interval::of(&seen));
-    let few = || Gone("the token made too few trips; give the CPUs more time".into());
-    let (token_ns, pair_ns) = (token.ok_or_else(few)?, pair.ok_or_else(few)?);
-    let token_range_ns = [least, greatest];
-    Ok(MeasuredPair { cpus, pause_ns, token_ns, token_range_ns, pair_ns, short, long })
+    let token_range_ns = range(&tokens[0]);
+    let [near_ns, far_ns] = token_range_ns;
+    let distance_changed = far_ns / near_ns >= MOVED;
+    let middle_ns = (near_ns * far_ns).sqrt();
+    let is_far: Vec<_> = tokens[0].iter().map(|&ns| ns > middle_ns).collect();
+    let (of_short, of_long) = is_far.split_at(is_far.len() / Length::ALL.len());
+    let [token_ns, pair_ns] = tokens.map(|seen| Interval::of(&seen).expect("there are rounds"));
+    Ok(MeasuredPair {
+        cpus,
+        pause_ns,
+        token_ns,
+        token_range_ns,
+        distance_changed,
+        pair_ns,
+        short: short.settle(distance_changed.then_some(of_short)),
+        long: long.settle(distance_changed.then_some(of_long)),
+    })
+}
+
+/// From the 10 % to the 90 % quantile: a round in which the kernel took a CPU away lies outside.
+fn range(values: &[f64]) -> [f64; 2] {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let outside = sorted.len() / 10;
+    [sorted[outside], sorted[sorted.len() - 1 - outside]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_range_leaves_a_tenth_out_at_either_end() {
+        let values: Vec<f64> = (0..20).map(f64::from).rev().collect();
+        assert_eq!(range(&values), [2.0, 17.0]);
+        assert_eq!(range(&[5.0]), [5.0, 5.0]);
+    }
 }

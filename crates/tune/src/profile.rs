@@ -4,16 +4,17 @@
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use sinew_figures::{Interval, Machine};
 use sinew_plan::plan::{LinkProfile, LinkTuning, TunedPair};
 
+use crate::candidates::Length;
 use crate::search::Suited;
 
 /// By this a profile is known.
 const FORMAT: &str = "sinew machine profile";
 /// Version of the format; another one is refused.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Most pairs: those of 45 CPUs, which take two hours. More are neither measured nor read.
 pub const PAIRS_MAX: usize = 1024;
 /// Longest that a pair is, written; most are half as long.
@@ -24,7 +25,7 @@ pub(crate) const BYTES_MAX: usize = PAIRS_MAX * PAIR_BYTES_MAX;
 const GAP_NS_MAX: u32 = 1_000_000;
 /// Most polls at the start of a wait.
 const EAGER_POLLS_MAX: u32 = 1000;
-/// Longest text that is shown, in bytes.
+/// Longest text that is shown, in bytes; a longer one is cut.
 const TEXT_MAX: usize = 200;
 
 /// What to do about a profile that cannot be used.
@@ -33,6 +34,7 @@ const INSTEAD: &str =
 
 /// What was measured of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MachineProfile {
     format: String,
     version: u32,
@@ -48,6 +50,7 @@ pub struct MachineProfile {
 
 /// What was measured between two CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MeasuredPair {
     /// The CPUs, ascending.
     pub cpus: [u32; 2],
@@ -55,8 +58,10 @@ pub struct MeasuredPair {
     pub pause_ns: [u32; 2],
     /// A word that both write in turn: the least that a round trip can cost.
     pub token_ns: Interval,
-    /// The least and the greatest of the tokens.
+    /// The 10 % and the 90 % quantile of the tokens of all rounds.
     pub token_range_ns: [f64; 2],
+    /// Whether these are so far apart that the host must have moved the CPUs.
+    pub distance_changed: bool,
     /// The same with a line for each way: the least for two links.
     pub pair_ns: Interval,
     /// For links of few messages.
@@ -67,6 +72,7 @@ pub struct MeasuredPair {
 
 /// A pair that could not be measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NotMeasured {
     /// The CPUs.
     pub cpus: [u32; 2],
@@ -110,35 +116,26 @@ impl MachineProfile {
     /// # Errors
     /// What is wrong, what was expected, and what to do.
     pub(crate) fn parse(bytes: &[u8]) -> Result<MachineProfile, String> {
-        let no_json = |error| format!("it is no machine profile: {error}; {INSTEAD}");
+        // What is wrong may hold words of the file.
+        MachineProfile::checked(bytes).map_err(|wrong| format!("{}; {INSTEAD}", line_of(&wrong)))
+    }
+
+    fn checked(bytes: &[u8]) -> Result<MachineProfile, String> {
+        let no_json = |error| format!("it is no machine profile: {error}");
         let Head { format, version } = serde_json::from_slice(bytes).map_err(no_json)?;
         if format != FORMAT {
-            return Err(format!("its format is {format:?}, expected '{FORMAT}'; {INSTEAD}"));
+            return Err(format!("expected the format '{FORMAT}', it is '{format}'"));
         }
         if version != VERSION {
-            return Err(format!("it is of version {version}, expected {VERSION}; {INSTEAD}"));
+            return Err(format!("it is of version {version}, expected {VERSION}"));
         }
         let profile: MachineProfile = serde_json::from_slice(bytes).map_err(no_json)?;
-        profile.check().map_err(|wrong| format!("{wrong}; {INSTEAD}"))?;
+        profile.check()?;
         Ok(profile)
     }
 
     fn check(&self) -> Result<(), String> {
-        let Machine { cpu, microcode, cpus_online, kernel, .. } = &self.machine;
-        let microcode = microcode.as_deref().unwrap_or_default();
-        let texts = [
-            ("time", &*self.time),
-            ("machine.cpu", &**cpu),
-            ("machine.microcode", microcode),
-            ("machine.cpus_online", &**cpus_online),
-            ("machine.kernel", &**kernel),
-        ];
-        for (name, text) in texts {
-            // It ends on a terminal.
-            if text.len() > TEXT_MAX || text.chars().any(char::is_control) {
-                return Err(format!("{name}: expected a line of {TEXT_MAX} bytes at most"));
-            }
-        }
+        check_texts("", &json!(self))?;
         if self.pairs.len() > PAIRS_MAX {
             return Err(format!("it has {} pairs, expected {PAIRS_MAX} at most", self.pairs.len()));
         }
@@ -171,11 +168,51 @@ impl MachineProfile {
     pub fn links(&self, file: String) -> LinkProfile {
         let tuned = |pair: &MeasuredPair| TunedPair {
             cpus: pair.cpus,
-            short: pair.short.chosen,
-            long: pair.long.chosen,
+            distance_changed: pair.distance_changed,
+            short: other_than_usual(Length::Short, &pair.short),
+            long: other_than_usual(Length::Long, &pair.long),
         };
         let (time, pairs) = (self.time.clone(), self.pairs.iter().map(tuned).collect());
         LinkProfile::Measured { file, time, pairs }
+    }
+}
+
+/// What was chosen; `None` if that is the default.
+fn other_than_usual(length: Length, suited: &Suited) -> Option<LinkTuning> {
+    (suited.chosen != length.usual()).then_some(suited.chosen)
+}
+
+/// A text as it may stand on a terminal: cut at [`TEXT_MAX`], and without what is no letter there.
+pub(crate) fn line_of(text: &str) -> String {
+    let shown: String = text
+        .chars()
+        .map(|c| if is_shown(c) { c.to_string() } else { c.escape_default().to_string() })
+        .collect();
+    match shown.char_indices().find(|(at, c)| at + c.len_utf8() > TEXT_MAX) {
+        Some((at, _)) => format!("{}...", &shown[..at]),
+        None => shown,
+    }
+}
+
+/// Controls are not, nor is what turns the direction of writing.
+fn is_shown(c: char) -> bool {
+    matches!(c, '\'' | '"' | '\\') || c.escape_debug().count() == 1
+}
+
+/// That all texts of a profile, which stands at `place` in it, can be shown.
+fn check_texts(place: &str, value: &Value) -> Result<(), String> {
+    match value {
+        Value::String(text) if text.len() > TEXT_MAX || !text.chars().all(is_shown) => {
+            Err(format!("{}: expected a line of {TEXT_MAX} bytes at most", &place[1..]))
+        }
+        Value::Array(values) => values
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, value)| check_texts(&format!("{place}[{at}]"), value)),
+        Value::Object(fields) => fields
+            .iter()
+            .try_for_each(|(name, value)| check_texts(&format!("{place}.{name}"), value)),
+        _ => Ok(()),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The search for what suits: step by step, and only what is wholly faster is taken.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use sinew_control::WrittenTuning;
 use sinew_figures::Interval;
@@ -8,16 +10,26 @@ use sinew_plan::plan::LinkTuning;
 use crate::candidates::{Length, fetch_ahead, hand_over, layouts_and_gaps};
 use crate::sides::Gone;
 
+/// Candidates of a step, from what was chosen before it.
+type Candidates = fn(Length, LinkTuning) -> Vec<LinkTuning>;
+
 /// What is tried in turn, each from what was chosen before: all at once would be four times as
 /// many.
-pub(crate) const STEPS: [fn(Length, LinkTuning) -> Vec<LinkTuning>; 3] =
-    [layouts_and_gaps, hand_over, fetch_ahead];
+pub(crate) const STEPS: [(&str, Candidates); 3] = [
+    ("layouts, and how to poll", layouts_and_gaps),
+    ("hand-over", hand_over),
+    ("fetching ahead", fetch_ahead),
+];
 
 /// What is chosen is at least so many times as fast as what was chosen before. A host may move the
 /// CPUs of a virtual machine near to each other or far apart at any time, and what wins a little in
 /// one place may lose much in the other: between two CPUs of an AMD EPYC a gap of 50 ns from the
 /// start made a round trip 1.04 times as fast while they were far, and 0.71 times while near.
 pub(crate) const GAIN_MIN: f64 = 1.05;
+
+/// An interval whose upper end is more than so many times its lower one says too little: the rounds
+/// were at odds with each other.
+const WIDTH_MAX: f64 = 1.5;
 
 /// How long messages of one size took.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,9 +41,13 @@ pub struct TimeOfSize {
     pub ns: Interval,
 }
 
-/// A candidate and what was measured of it.
+/// A candidate and what was measured of it in one step. Rows of another step were measured at
+/// another time: of those only the speeds can be compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tried {
+    /// In which step, from 1.
+    pub step: u32,
     /// What was tried.
     #[serde(with = "WrittenTuning")]
     pub tuning: LinkTuning,
@@ -43,20 +59,18 @@ pub struct Tried {
 
 /// What suits links of one length between two CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Suited {
     /// What to take.
     #[serde(with = "WrittenTuning")]
     pub chosen: LinkTuning,
-    /// All that was tried, the default first.
+    /// How many times as fast it is as the default, over all rounds of all steps that it was in.
+    pub speed: Interval,
+    /// All that was tried, in each step the default first.
     pub tried: Vec<Tried>,
 }
 
 impl Suited {
-    /// The figures of what was chosen.
-    pub fn best(&self) -> Option<&Tried> {
-        self.tried.iter().find(|row| row.tuning == self.chosen)
-    }
-
     /// The slowest of all that was tried.
     pub fn worst(&self) -> Option<&Tried> {
         self.tried.iter().min_by(|one, other| one.speed.median.total_cmp(&other.speed.median))
@@ -64,84 +78,156 @@ impl Suited {
 
     /// How many times as long the worst takes as what was chosen.
     pub fn worst_costs(&self) -> Option<f64> {
-        Some(self.best()?.speed.median / self.worst()?.speed.median)
+        Some(self.speed.median / self.worst()?.speed.median)
     }
 }
 
-/// Times of one candidate: for each size those of all rounds.
-type Times = Vec<Vec<f64>>;
+/// A candidate in all steps.
+struct Contender {
+    tuning: LinkTuning,
+    /// For each round how long messages of each size took; none in a round that it was not in.
+    rounds: Vec<Vec<f64>>,
+}
+
+impl Contender {
+    fn new(tuning: LinkTuning, rounds: usize) -> Contender {
+        Contender { tuning, rounds: vec![vec![]; rounds * STEPS.len()] }
+    }
+
+    /// How many times as fast it is as another: for each of these rounds that both were in, at each
+    /// size.
+    fn ratios(&self, than: &Contender, rounds: impl Iterator<Item = usize>) -> Vec<Vec<f64>> {
+        let both = rounds.map(|round| self.rounds[round].iter().zip(&than.rounds[round]));
+        let ratios = both.map(|sizes| sizes.map(|(own, other)| other / own).collect::<Vec<_>>());
+        ratios.filter(|sizes| !sizes.is_empty()).collect()
+    }
+}
+
+/// How many times as fast over rounds: the geometric mean over sizes. `None` without rounds.
+fn speed(ratios: &[Vec<f64>]) -> Option<Interval> {
+    let mean = |sizes: &Vec<f64>| {
+        let logs: f64 = sizes.iter().map(|ratio| ratio.ln()).sum();
+        (logs / sizes.len() as f64).exp()
+    };
+    Interval::of(&ratios.iter().map(mean).collect::<Vec<_>>())
+}
+
+/// The speed if it is beyond doubt a gain of [`GAIN_MIN`], and at no size beyond doubt a loss.
+fn gain(ratios: &[Vec<f64>]) -> Option<Interval> {
+    let speed = speed(ratios)?;
+    let of_size = |size: usize| ratios.iter().map(|sizes| sizes[size]).collect::<Vec<_>>();
+    let loses = |size| Interval::of(&of_size(size)).is_some_and(|ratio| ratio.high < 1.0);
+    let is_sure = speed.is_firm() && speed.high <= WIDTH_MAX * speed.low;
+    (is_sure && speed.low > GAIN_MIN && !(0..ratios[0].len()).any(loses)).then_some(speed)
+}
+
+/// What the steps have chosen, before it is compared with the default once more.
+pub(crate) struct Found {
+    usual: Contender,
+    chosen: Contender,
+    tried: Vec<Tried>,
+}
+
+impl Found {
+    /// Compares what was chosen with the default over all rounds that both were in: what seemed a
+    /// gain in one step has to be one in all. If the distance of the CPUs changed, `is_far` says in
+    /// which rounds they were far apart, and it must be a gain both then and in the others.
+    pub(crate) fn settle(self, is_far: Option<&[bool]>) -> Suited {
+        let Found { usual, mut chosen, tried } = self;
+        let all = || 0..usual.rounds.len();
+        let at = |far: bool| {
+            let rounds = all().filter(|&round| is_far.is_none_or(|is_far| is_far[round] == far));
+            gain(&chosen.ratios(&usual, rounds)).is_some()
+        };
+        if !(at(true) && at(false)) {
+            chosen = Contender { tuning: usual.tuning, rounds: usual.rounds.clone() };
+        }
+        let speed = speed(&chosen.ratios(&usual, all())).expect("there are rounds");
+        Suited { chosen: chosen.tuning, speed, tried }
+    }
+}
 
 /// Searches for what suits links of this length. Each round begins with `begin`, whose answer is
-/// held until it ends, and measures every candidate once at every size, in an order of its own:
-/// what the host does meanwhile hits all of them.
+/// held until it ends, and measures every candidate of its step once at every size, in an order of
+/// its own: what the host does meanwhile hits all of them.
 pub(crate) fn search<T>(
     length: Length,
     rounds: usize,
     begin: impl Fn(usize) -> Result<T, Gone>,
     measure: impl Fn(&LinkTuning, u32) -> Result<f64, Gone>,
-) -> Result<Suited, Gone> {
+) -> Result<Found, Gone> {
     let (usual, sizes) = (length.usual(), length.sizes());
-    let mut suited = Suited { chosen: usual, tried: Vec::new() };
+    // The default is the first.
+    let mut all = vec![Contender::new(usual, rounds)];
+    let (mut chosen, mut tried) = (0, Vec::new());
     // Any order will do that is another one in each round.
     let mut chance = fastrand::Rng::with_seed(1);
-    for step in STEPS {
-        let mut contenders = vec![usual];
-        for tuning in [suited.chosen].into_iter().chain(step(length, suited.chosen)) {
-            if !contenders.contains(&tuning) {
-                contenders.push(tuning);
+    for (step, (_, candidates)) in STEPS.into_iter().enumerate() {
+        let mut contend = vec![0];
+        let so_far = all[chosen].tuning;
+        for tuning in [so_far].into_iter().chain(candidates(length, so_far)) {
+            let at = all.iter().position(|it| it.tuning == tuning).unwrap_or(all.len());
+            if at == all.len() {
+                all.push(Contender::new(tuning, rounds));
+            }
+            if !contend.contains(&at) {
+                contend.push(at);
             }
         }
-        let mut turns: Vec<(usize, usize)> = (0..contenders.len())
-            .flat_map(|contender| (0..sizes.len()).map(move |size| (contender, size)))
-            .collect();
-        let mut times: Vec<Times> = vec![vec![vec![]; sizes.len()]; contenders.len()];
-        for round in 0..rounds {
+        let mut turns: Vec<(usize, usize)> =
+            contend.iter().flat_map(|&at| (0..sizes.len()).map(move |size| (at, size))).collect();
+        let of_step = step * rounds..(step + 1) * rounds;
+        for round in of_step.clone() {
             let _held = begin(round)?;
+            contend.iter().for_each(|&at| all[at].rounds[round] = vec![0.0; sizes.len()]);
             chance.shuffle(&mut turns);
-            for &(contender, size) in &turns {
-                times[contender][size].push(measure(&contenders[contender], sizes[size])?);
+            for &(at, size) in &turns {
+                all[at].rounds[round][size] = measure(&all[at].tuning, sizes[size])?;
             }
         }
-        let so_far = contenders.iter().position(|it| *it == suited.chosen).expect("it contends");
-        if let Some(faster) = wholly_faster(&times, so_far) {
-            suited.chosen = contenders[faster];
+        if let Some(faster) = wholly_faster(&all, &contend, chosen, of_step.clone()) {
+            chosen = faster;
         }
-        for (tuning, own) in contenders.into_iter().zip(&times) {
-            if suited.tried.iter().all(|row| row.tuning != tuning) {
-                suited.tried.push(tried(tuning, sizes, own, &times[0]));
-            }
-        }
+        tried
+            .extend(contend.iter().map(|&at| row(step, &all[at], &all[0], sizes, of_step.clone())));
     }
-    Ok(suited)
+    let chosen = all.swap_remove(chosen);
+    let usual = match all.into_iter().find(|it| it.tuning == usual) {
+        Some(usual) => usual,
+        None => Contender { tuning: usual, rounds: chosen.rounds.clone() },
+    };
+    Ok(Found { usual, chosen, tried })
 }
 
-/// The fastest of those that beyond doubt are faster than one of them by [`GAIN_MIN`]; of several
-/// that cannot be told apart the first: it differs the least from the default.
-fn wholly_faster(times: &[Times], than: usize) -> Option<usize> {
-    let speeds = times.iter().map(|own| speed(own, &times[than])).enumerate();
-    let faster: Vec<_> =
-        speeds.filter(|(_, speed)| speed.is_firm() && speed.low > GAIN_MIN).collect();
+/// The fastest of those that beyond doubt are faster than one of them; of several that cannot be
+/// told apart the first: it differs the least from the default.
+fn wholly_faster(
+    all: &[Contender],
+    contend: &[usize],
+    than: usize,
+    rounds: Range<usize>,
+) -> Option<usize> {
+    let gain = |&at: &usize| Some((at, gain(&all[at].ratios(&all[than], rounds.clone()))?));
+    let faster: Vec<_> = contend.iter().filter_map(gain).collect();
     let fastest = faster.iter().map(|(_, speed)| speed.median).max_by(f64::total_cmp)?;
     faster.iter().find(|(_, speed)| speed.high >= fastest).map(|(at, _)| *at)
 }
 
-/// How many times as fast as another: over rounds, the geometric mean over sizes.
-fn speed(own: &Times, other: &Times) -> Interval {
-    let ratio = |round: usize| {
-        let logs = own.iter().zip(other).map(|(own, other)| (other[round] / own[round]).ln());
-        (logs.sum::<f64>() / own.len() as f64).exp()
+/// What was measured of a candidate in a step.
+fn row(
+    step: usize,
+    own: &Contender,
+    usual: &Contender,
+    sizes: &[u32],
+    rounds: Range<usize>,
+) -> Tried {
+    let of_size = |(size, &bytes): (usize, &u32)| {
+        let ns: Vec<f64> = own.rounds[rounds.clone()].iter().map(|sizes| sizes[size]).collect();
+        TimeOfSize { bytes, ns: Interval::of(&ns).expect("there are rounds") }
     };
-    let ratios: Vec<f64> = (0..own[0].len()).map(ratio).collect();
-    Interval::of(&ratios).expect("there are rounds")
-}
-
-fn tried(tuning: LinkTuning, sizes: &[u32], own: &Times, usual: &Times) -> Tried {
-    let of_size = |(&bytes, ns): (&u32, &Vec<f64>)| TimeOfSize {
-        bytes,
-        ns: Interval::of(ns).expect("there are rounds"),
-    };
-    let times = sizes.iter().zip(own).map(of_size).collect();
-    Tried { tuning, times, speed: speed(own, usual) }
+    let times = sizes.iter().enumerate().map(of_size).collect();
+    let speed = speed(&own.ratios(usual, rounds.clone())).expect("there are rounds");
+    Tried { step: step as u32 + 1, tuning: own.tuning, times, speed }
 }
 
 #[cfg(test)]
@@ -154,13 +240,17 @@ mod tests {
 
     /// What is found if messages take so long.
     fn found(length: Length, ns: impl Fn(&LinkTuning, usize) -> f64) -> Suited {
+        searched(length, |tuning, round, _| ns(tuning, round)).settle(None)
+    }
+
+    fn searched(length: Length, ns: impl Fn(&LinkTuning, usize, u32) -> f64) -> Found {
         let round = Cell::new(0);
         let begin = |at| {
             round.set(at);
             Ok(())
         };
         let measure =
-            |tuning: &LinkTuning, bytes: u32| Ok(ns(tuning, round.get()) * f64::from(bytes));
+            |tuning: &LinkTuning, bytes: u32| Ok(ns(tuning, round.get(), bytes) * f64::from(bytes));
         search(length, 9, begin, measure).expect("nothing fails")
     }
 
@@ -177,10 +267,14 @@ mod tests {
             assert_eq!((layout, gap_ns, hands_over), (SlotLayout::Sequence, 0, false));
             assert_eq!(suited.tried[0].tuning, length.usual());
             assert_eq!(suited.tried[0].speed.median, 1.0);
-            assert_eq!(suited.best().expect("it was tried").times[0].ns.median % 60.0, 0.0);
+            let best = suited.tried.iter().rfind(|row| row.tuning == suited.chosen);
+            assert_eq!(best.expect("it was tried").times[0].ns.median % 60.0, 0.0);
             assert!(suited.worst_costs().expect("a worst") >= 2.0, "{suited:?}");
-            let tunings: Vec<_> = suited.tried.iter().map(|row| row.tuning).collect();
-            assert!((1..tunings.len()).all(|at| !tunings[..at].contains(&tunings[at])));
+            // In each step each once, the default first.
+            let rows: Vec<_> = suited.tried.iter().map(|row| (row.step, row.tuning)).collect();
+            assert!((1..rows.len()).all(|at| !rows[..at].contains(&rows[at])));
+            assert!((1..=3).all(|step| rows.contains(&(step, length.usual()))));
+            assert!(rows.is_sorted_by_key(|(step, _)| *step));
         }
     }
 
@@ -212,7 +306,73 @@ mod tests {
     #[test]
     fn a_side_that_fails_ends_the_search() {
         let failing = |_: &LinkTuning, _| Err(Gone("it broke".into()));
-        let error = search(Length::Long, 3, |_| Ok(()), failing).expect_err("it fails");
-        assert_eq!(error, Gone("it broke".into()));
+        let found = search(Length::Long, 3, |_| Ok(()), failing);
+        assert_eq!(found.err(), Some(Gone("it broke".into())));
+    }
+
+    fn is_sequence(tuning: &LinkTuning) -> bool {
+        tuning.layout == SlotLayout::Sequence
+    }
+
+    #[test]
+    fn a_gain_of_one_step_that_is_none_in_the_others_is_not_taken() {
+        // In the first step of nine rounds it is faster, and after that it no longer is.
+        let ns = |tuning: &LinkTuning, round: usize| match is_sequence(tuning) {
+            true if round < 9 => 70.0,
+            _ => 100.0,
+        };
+        let suited = found(Length::Short, ns);
+        assert_eq!((suited.chosen, suited.speed.median), (Length::Short.usual(), 1.0));
+        let of_step = |step| {
+            let of = |row: &&Tried| row.step == step && is_sequence(&row.tuning);
+            suited.tried.iter().find(of).expect("it was tried").speed.median
+        };
+        assert!(of_step(1) > 1.4 && of_step(2) == 1.0, "{suited:?}");
+    }
+
+    #[test]
+    fn a_gain_that_is_a_loss_at_one_size_is_not_taken() {
+        let at_8 = |loss: f64| {
+            let ns = move |tuning: &LinkTuning, _, bytes| match (is_sequence(tuning), bytes) {
+                (true, 8) => 100.0 * loss,
+                (true, _) => 60.0,
+                _ => 100.0,
+            };
+            searched(Length::Short, ns).settle(None).chosen
+        };
+        assert_eq!(at_8(1.2), Length::Short.usual());
+        assert!(is_sequence(&at_8(1.0)));
+    }
+
+    #[test]
+    fn a_gain_of_which_rounds_say_this_and_that_is_not_taken() {
+        let ns = |spread: usize| {
+            let ns = move |tuning: &LinkTuning, round: usize| match is_sequence(tuning) {
+                true => [80.0, 60.0, 80.0 - spread as f64][round % 3],
+                false => 100.0,
+            };
+            found(Length::Long, ns).chosen
+        };
+        assert_eq!(ns(60), Length::Long.usual());
+        assert!(is_sequence(&ns(20)));
+    }
+
+    #[test]
+    fn a_gain_is_taken_only_if_it_holds_at_every_distance_that_was_seen() {
+        // A sequence is faster while the CPUs are far apart: in the first half of each step.
+        let is_far: Vec<_> = (0..27).map(|round| round % 9 < 5).collect();
+        let chosen = |near_ns: f64, is_far: Option<&[bool]>| {
+            let ns = |tuning: &LinkTuning, round: usize, _| match is_sequence(tuning) {
+                true if round % 9 < 5 => 70.0,
+                true => near_ns,
+                false => 100.0,
+            };
+            searched(Length::Long, ns).settle(is_far).chosen
+        };
+        assert!(is_sequence(&chosen(80.0, Some(&is_far))));
+        assert!(is_sequence(&chosen(93.0, None)));
+        assert_eq!(chosen(96.0, Some(&is_far)), Length::Long.usual());
+        // All of it was measured while they were far: nobody knows.
+        assert_eq!(chosen(80.0, Some(&[true; 27])), Length::Long.usual());
     }
 }

@@ -4,12 +4,11 @@ use std::fmt::Write;
 
 use sinew_figures::units::{ratio, time};
 use sinew_figures::wrap::wrap_at;
-use sinew_plan::plan::{LinkTuning, SHORT_MAX};
+use sinew_plan::plan::SHORT_MAX;
 
 use crate::candidates::Length;
 use crate::profile::{MachineProfile, MeasuredPair};
-use crate::search::{GAIN_MIN, Suited, Tried};
-use crate::sides::token::MOVED;
+use crate::search::{GAIN_MIN, STEPS, Suited, Tried};
 
 /// Width of what stands between the tables.
 const COLUMNS: usize = 100;
@@ -41,11 +40,10 @@ fn pair(row: &MeasuredPair, text: &mut String) {
             time(row.pair_ns.median),
         ),
     );
-    if greatest / least >= MOVED {
+    if row.distance_changed {
         let moved = format!(
             "the distance between these CPUs changed while this ran: tokens from {least:.0} to \
-             {greatest:.0} ns; times are a mixture, and what is best for one distance may not be \
-             for the other"
+             {greatest:.0} ns; only what was faster at both distances is taken"
         );
         wrap_at(text, "", &moved, COLUMNS);
     }
@@ -63,10 +61,17 @@ fn suited(what: &str, length: Length, suited: &Suited, text: &mut String) {
     let sizes = length.sizes().iter().map(|bytes| cell(format!("{bytes} B"))).collect();
     let head = ["layout", "between polls", "ahead", "over"];
     line(text, format_args!("{}", row(' ', head, sizes, "times as fast as the default")));
-    for Tried { tuning, times, speed } in &suited.tried {
+    let mut shown = 0;
+    for Tried { step, tuning, times, speed } in &suited.tried {
+        // Another step was measured at another time.
+        if *step != shown {
+            shown = *step;
+            let name = STEPS.get((shown as usize).wrapping_sub(1)).map_or("", |(name, _)| name);
+            line(text, format_args!("  {shown}. {name}"));
+        }
         let mark = if *tuning == suited.chosen { '*' } else { ' ' };
         let is = |it| if it { "yes" } else { "no" };
-        let polls = polls(tuning);
+        let polls = tuning.polls();
         let words =
             [tuning.layout.word(), &*polls, is(tuning.fetches_ahead), is(tuning.hands_over)];
         let times = times.iter().map(|size| cell(time(size.ns.median))).collect();
@@ -79,20 +84,12 @@ fn suited(what: &str, length: Length, suited: &Suited, text: &mut String) {
     }
 }
 
-fn polls(tuning: &LinkTuning) -> String {
-    match (tuning.eager_polls, tuning.gap_ns) {
-        (_, 0) => "a PAUSE".into(),
-        (0, gap) => format!("{gap} ns"),
-        (eager, gap) => format!("{eager} PAUSEs, then {gap} ns"),
-    }
-}
-
 /// Why this was chosen.
 fn why(length: Length, suited: &Suited) -> String {
-    match suited.best() {
-        Some(Tried { tuning, speed, .. }) if *tuning != length.usual() => {
-            format!("chosen: faster than the default, {speed} times")
+    match suited.chosen == length.usual() {
+        true => {
+            format!("chosen: the default; nothing else was {GAIN_MIN} times as fast beyond doubt")
         }
-        _ => format!("chosen: the default; nothing else was {GAIN_MIN} times as fast beyond doubt"),
+        false => format!("chosen: faster than the default, {} times", suited.speed),
     }
 }

@@ -50,10 +50,12 @@ pub enum LinkProfile {
 pub struct TunedPair {
     /// The CPUs, ascending.
     pub cpus: [u32; 2],
-    /// Of links that hold [`SHORT_MAX`] messages at most.
-    pub short: LinkTuning,
+    /// Whether the host moved the CPUs near to each other or far apart while this was measured.
+    pub distance_changed: bool,
+    /// Of links that hold [`SHORT_MAX`] messages at most; `None`: the default.
+    pub short: Option<LinkTuning>,
     /// Of longer ones.
-    pub long: LinkTuning,
+    pub long: Option<LinkTuning>,
 }
 
 option_enum! {
@@ -81,16 +83,27 @@ pub struct LinkTuning {
     pub hands_over: bool,
 }
 
+impl LinkTuning {
+    /// Its polls, in words.
+    pub fn polls(&self) -> String {
+        match (self.eager_polls, self.gap_ns) {
+            (_, 0) => "a PAUSE".into(),
+            (0, gap) => format!("{gap} ns"),
+            (eager, gap) => format!("{eager} PAUSEs, then {gap} ns"),
+        }
+    }
+
+    /// All but the layout, in words: what is of use to a link of any delivery.
+    pub fn manner(&self) -> String {
+        let ahead = if self.fetches_ahead { "fetches ahead" } else { "does not fetch ahead" };
+        let over = if self.hands_over { "hands over" } else { "does not hand over" };
+        format!("between polls {}, {ahead}, {over}", self.polls())
+    }
+}
+
 impl fmt::Display for LinkTuning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} layout, ", self.layout.word())?;
-        match (self.eager_polls, self.gap_ns) {
-            (_, 0) => f.write_str("polls one PAUSE apart")?,
-            (0, gap) => write!(f, "polls {gap} ns apart")?,
-            (eager, gap) => write!(f, "{eager} polls one PAUSE apart, then {gap} ns")?,
-        }
-        f.write_str(if self.fetches_ahead { ", fetches ahead" } else { ", does not fetch ahead" })?;
-        f.write_str(if self.hands_over { ", hands over" } else { ", does not hand over" })
+        write!(f, "{} layout, {}", self.layout.word(), self.manner())
     }
 }
 
@@ -124,12 +137,12 @@ mod tests {
             fetches_ahead: true,
             hands_over: false,
         };
-        let expected = "index layout, 4 polls one PAUSE apart, then 50 ns, fetches ahead, does \
-                        not hand over";
+        let expected = "index layout, between polls 4 PAUSEs, then 50 ns, fetches ahead, does not \
+                        hand over";
         assert_eq!(tuning.to_string(), expected);
         let other = LinkTuning { eager_polls: 0, ..tuning };
-        assert!(other.to_string().starts_with("index layout, polls 50 ns apart, "));
+        assert!(other.to_string().starts_with("index layout, between polls 50 ns, "));
         let other = LinkTuning { gap_ns: 0, layout: SlotLayout::Sequence, ..tuning };
-        assert!(other.to_string().starts_with("sequence layout, polls one PAUSE apart, "));
+        assert!(other.to_string().starts_with("sequence layout, between polls a PAUSE, "));
     }
 }

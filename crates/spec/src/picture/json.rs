@@ -3,8 +3,8 @@
 use serde_json::{Value as Json, json};
 use sinew_plan::catalogue::ParameterValue;
 use sinew_plan::plan::{
-    Domain, FlowLink, Link, LinkTuning, Node, Overrun, Plan, Realtime, Release, Restart, Role,
-    ServiceDomain, ServiceLimits, Thread,
+    Delivery, Domain, FlowLink, Link, LinkTuning, Node, Overrun, Plan, Realtime, Release, Restart,
+    Role, ServiceDomain, ServiceLimits, Thread,
 };
 
 use crate::value::{duration_text, size_text};
@@ -134,14 +134,15 @@ fn link(plan: &Plan, link: &Link) -> Json {
         "capacity": link.capacity,
         "full": link.full.word(),
         "delay": u8::from(link.delay),
-        "tuning": link.tuning.as_ref().map(tuning),
+        "tuning": link.tuning.as_ref().map(|it| tuning(it, link.delivery)),
     })
 }
 
-fn tuning(tuning: &LinkTuning) -> Json {
+/// Only a queue has a layout to choose.
+fn tuning(tuning: &LinkTuning, delivery: Delivery) -> Json {
     let LinkTuning { layout, eager_polls, gap_ns, fetches_ahead, hands_over } = *tuning;
     json!({
-        "layout": layout.word(),
+        "layout": (delivery == Delivery::Queue).then(|| layout.word()),
         "eager_polls": eager_polls,
         "gap_ns": gap_ns,
         "fetches_ahead": fetches_ahead,

@@ -9,12 +9,16 @@ use crate::search::search;
 /// A profile of this machine in which messages take the same time whatever is tried.
 pub(crate) fn profile() -> MachineProfile {
     let interval = |ns| Interval::of(&[ns; 3]).expect("three");
-    let suited = |length| search(length, 3, |_| Ok(()), |_, _| Ok(100.0)).expect("no side fails");
+    let suited = |length| {
+        let found = search(length, 3, |_| Ok(()), |_, _| Ok(100.0));
+        found.unwrap_or_else(|_| panic!("no side fails")).settle(None)
+    };
     let pair = |cpus| MeasuredPair {
         cpus,
         pause_ns: [20, 21],
         token_ns: interval(140.0),
         token_range_ns: [130.0, 150.0],
+        distance_changed: false,
         pair_ns: interval(170.0),
         short: suited(Length::Short),
         long: suited(Length::Long),
@@ -32,7 +36,7 @@ fn refused(text: &str, words: &str) {
 
 /// That a profile with this value in this place is refused with these words.
 #[track_caller]
-fn bad(place: &str, value: serde_json::Value, words: &str) {
+fn bad(place: &str, value: Value, words: &str) {
     let mut json = json!(profile());
     *json.pointer_mut(place).expect("a place in it") = value;
     refused(&json.to_string(), words);
@@ -47,15 +51,16 @@ fn a_profile_is_read_as_it_was_written() {
         panic!("it was measured")
     };
     assert_eq!((file.as_str(), pairs.len(), pairs[1].cpus), ("a.json", 2, [0, 2]));
-    assert_eq!(pairs[0].short, Length::Short.usual());
+    // What was chosen is the default.
+    assert_eq!((pairs[0].short, pairs[0].long), (None, None));
 }
 
 #[test]
 fn what_is_out_of_range_is_refused_with_its_place_and_what_to_do() {
     refused("", "no machine profile: EOF");
     refused("[1]", "no machine profile");
-    bad("/format", "tea".into(), "its format is \"tea\", expected 'sinew machine profile'");
-    bad("/version", 2.into(), "it is of version 2, expected 1");
+    bad("/format", "tea".into(), "expected the format 'sinew machine profile', it is 'tea'");
+    bad("/version", 1.into(), "it is of version 1, expected 2");
     bad("/time", "\u{1b}[2J".into(), "time: expected a line");
     bad("/machine/kernel", "x".repeat(201).into(), "machine.kernel: expected a line of 200 bytes");
     bad("/pairs/1/cpus", json!([1, 1]), "pairs[1].cpus is [1, 1], expected two different CPUs");
@@ -66,6 +71,14 @@ fn what_is_out_of_range_is_refused_with_its_place_and_what_to_do() {
     bad("/pairs/0/long/chosen/gap_ns", 1_000_001.into(), gap);
     bad("/pairs/1/short/chosen/eager_polls", 1001.into(), "pairs[1].short.chosen.eager_polls");
     bad("/pairs/1/short/chosen/layout", "round".into(), "unknown variant `round`");
+    bad(
+        "/machine/caches",
+        json!([{"level": 1, "type": "\u{202e}x", "size_kib": 1}]),
+        "machine.caches[0].type: expected a line",
+    );
+    let mut typed = json!(profile());
+    typed["pairs"][0]["short"]["chosen"]["gab_ns"] = 7.into();
+    refused(&typed.to_string(), "unknown field `gab_ns`");
     let mut many = profile();
     many.pairs[0].short.tried.clear();
     many.pairs[0].long.tried.clear();
@@ -76,11 +89,25 @@ fn what_is_out_of_range_is_refused_with_its_place_and_what_to_do() {
 }
 
 #[test]
+fn words_of_a_file_that_is_refused_are_cut_and_cannot_move_the_cursor() {
+    for place in ["/format", "/pairs/0/short/chosen/layout"] {
+        let mut json = json!(profile());
+        *json.pointer_mut(place).expect("a place in it") = "\u{1b}[2Jé\u{202e}".repeat(99).into();
+        let error = MachineProfile::parse(json.to_string().as_bytes()).expect_err("it is bad");
+        assert!(error.contains("\\u{1b}[2Jé\\u{202e}") && error.contains("...; run"), "{error}");
+        assert!(!error.contains(['\u{1b}', '\u{202e}']) && error.len() < 400, "{error}");
+    }
+}
+
+#[test]
 fn a_file_of_all_pairs_is_not_too_long_to_be_read() {
     // Figures with as many digits as there are, and with all that can be tried.
     let ns = Cell::new(100.0);
     let measure = |_: &LinkTuning, _| Ok(ns.replace(ns.get() * 1.000_123_456_789));
-    let suited = |length| search(length, 21, |_| Ok(()), measure).expect("no side fails");
+    let suited = |length| {
+        let found = search(length, 21, |_| Ok(()), measure);
+        found.unwrap_or_else(|_| panic!("no side fails")).settle(None)
+    };
     let mut pair = profile().pairs.remove(0);
     (pair.short, pair.long) = (suited(Length::Short), suited(Length::Long));
     let bytes = json!(pair).to_string().len();
