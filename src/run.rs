@@ -18,7 +18,7 @@ use sinew_report::{Csv, Ending, Memory, Report, Stats};
 use sinew_runtime::Kinds;
 use sinew_runtime::profile::Profile;
 use sinew_runtime::run::{Run, RunRequest, ServiceState};
-use sinew_spec::plan::Plan;
+use sinew_spec::plan::{LinkProfile, Plan};
 use sinew_view::{Scene, Systemd, View};
 
 pub(crate) use self::arguments::RunArgs;
@@ -52,8 +52,14 @@ pub(crate) fn run(args: &RunArgs, nodes: &Kinds) -> ExitCode {
 
 /// All that can be wrong with the request, before a process is started.
 fn prepare(args: &RunArgs, nodes: &Kinds) -> Result<(Loaded, Audience, Option<Edits>), LoadError> {
-    let loaded = load_to_run(&args.file, &args.overrides, nodes, &args.machine.get()?)?;
+    let machine = args.machine.get()?;
+    let loaded = load_to_run(&args.file, &args.overrides, nodes, &machine)?;
     let plan = &loaded.plan;
+    if let LinkProfile::Refused(why) = &machine.profile
+        && plan.notes.contains(why)
+    {
+        say(&format!("warning: {why}"));
+    }
     for (option, file) in [("--csv", &args.csv), ("--profile", &args.profile)] {
         file.iter().try_for_each(|it| overwrite::check(option, it, &args.file, &loaded))?;
     }

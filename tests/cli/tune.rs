@@ -173,6 +173,8 @@ fn a_profile_of_another_machine_is_refused_with_the_differences() {
     let note = format!("note: the machine profile {} is not used: {differences}", place.display());
     assert!(said(&["check", &graph]).contains(&note));
     assert!(!said(&["check", "--profile-machine", "none", &graph]).contains("machine profile"));
+    let ran = with_cache(&cache, &["run", "--duration", "100ms", &graph]).ended_with(0).err;
+    assert!(ran.contains(&note.replace("note: ", "warning: ")), "{ran}");
     fs::write(&place, "{").expect("a broken one");
     assert!(said(&["check", &graph]).contains("is not used: it is no machine profile: EOF"));
     let good = profile("tune_good", cpus, &[]);
