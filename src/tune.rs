@@ -74,11 +74,17 @@ pub(crate) fn run(arguments: &TuneArgs, nodes: &Kinds) -> ExitCode {
     let effort = if arguments.quick { Effort::QUICK } else { Effort::WHOLE };
     let bar = Bar::rounds(pairs.len() * effort.rounds_of_a_pair());
     let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let profile = tune(&pairs, effort, time, &|round| bar.reach(round));
+    let mut profile = tune(&pairs, effort, time, &|round| bar.reach(round));
     drop(bar);
+    let text = sinew_tune::to_text(&profile) + &left_out(&left);
     let written = match profile.pairs.is_empty() {
         true => None,
-        false => Some(sinew_tune::write(&file, &profile)),
+        false => {
+            if let Ok(Some(earlier)) = sinew_tune::read(&file) {
+                profile.keep(earlier);
+            }
+            Some(sinew_tune::write(&file, &profile))
+        }
     };
     let good = profile.not_measured.is_empty() && matches!(written, Some(Ok(())));
     let status = if good { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) };
@@ -101,7 +107,7 @@ pub(crate) fn run(arguments: &TuneArgs, nodes: &Kinds) -> ExitCode {
             format!("\nwritten to {file}; 'sinew run' and 'sinew check' use it from now on\n")
         }
     };
-    let status = print(&(sinew_tune::to_text(&profile) + &left_out(&left) + &end), status);
+    let status = print(&(text + &end), status);
     if let Some(Err(why)) = written {
         say(&format!("error: {why}"));
     }

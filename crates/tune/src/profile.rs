@@ -157,6 +157,18 @@ impl MachineProfile {
         Ok(())
     }
 
+    /// Keeps what an earlier profile says of pairs that this one does not have, if that is of this
+    /// machine and there is room; how many these are.
+    pub fn keep(&mut self, earlier: MachineProfile) -> usize {
+        if earlier.refused_on(&self.machine).is_some() {
+            return 0;
+        }
+        let measured: HashSet<_> = self.pairs.iter().map(|pair| pair.cpus).collect();
+        let others = earlier.pairs.into_iter().filter(|pair| !measured.contains(&pair.cpus));
+        self.pairs.extend(others.take(PAIRS_MAX - measured.len()));
+        self.pairs.len() - measured.len()
+    }
+
     /// Why it must not be used on this machine.
     pub fn refused_on(&self, here: &Machine) -> Option<String> {
         let differences = here.is_another(&self.machine);

@@ -146,6 +146,27 @@ fn whatever_the_bytes_are_reading_them_panics_nowhere() {
 }
 
 #[test]
+fn pairs_that_were_measured_before_are_kept() {
+    let (mut new, mut earlier) = (profile(), profile());
+    new.pairs.truncate(1);
+    new.pairs[0].pause_ns = [7, 7];
+    assert_eq!(new.clone().keep(earlier.clone()), 1);
+    earlier.machine.cpu = "Foo 9000".into();
+    assert_eq!(new.clone().keep(earlier), 0);
+    new.keep(profile());
+    let pairs: Vec<_> = new.pairs.iter().map(|pair| (pair.cpus, pair.pause_ns)).collect();
+    assert_eq!(pairs, [([0, 1], [7, 7]), ([0, 2], [20, 21])]);
+    let pair = new.pairs[0].clone();
+    let pairs = |first| (first..first + PAIRS_MAX as u32).map(move |far| [0, far]);
+    new.pairs = pairs(1).map(|cpus| MeasuredPair { cpus, ..pair.clone() }).collect();
+    assert_eq!(new.keep(profile()), 0);
+    new.pairs.truncate(PAIRS_MAX - 1);
+    new.pairs.remove(0);
+    new.pairs.remove(0);
+    assert_eq!((new.keep(profile()), new.pairs.len()), (2, PAIRS_MAX - 1));
+}
+
+#[test]
 fn a_profile_of_another_machine_is_refused_with_the_differences() {
     let mut profile = profile();
     assert_eq!(profile.refused_on(&Machine::read()), None);
