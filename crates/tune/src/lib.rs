@@ -91,10 +91,9 @@ fn pair(
     let begin = |round: usize| {
         progress(done.replace(done.get() + 1));
         for (lines, seen) in [Lines::One, Lines::Two].into_iter().zip(&mut *tokens.borrow_mut()) {
-            let found = token::measure(lines, sides, clock, TOKEN)?;
+            let means = token::means(lines, sides, clock, TOKEN)?;
             let few = || Gone("the token made too few trips; give the CPUs more time".into());
-            // The mean: single trips come in steps of the clock.
-            seen.push(found.mean().ok_or_else(few)?);
+            seen.push(Interval::of(&means).ok_or_else(few)?.median);
         }
         // Held through the round, so that its links lie on other pages.
         other_pages(round)
@@ -124,7 +123,7 @@ fn pair(
     })
 }
 
-/// From the 10 % to the 90 % quantile: a round in which the kernel took a CPU away lies outside.
+/// From the 10 % to the 90 % quantile: a few rounds that something else disturbed lie outside.
 fn range(values: &[f64]) -> [f64; 2] {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -86,10 +86,17 @@ fn suited(what: &str, length: Length, suited: &Suited, text: &mut String) {
 
 /// Why this was chosen.
 fn why(length: Length, suited: &Suited) -> String {
-    match suited.chosen == length.usual() {
+    if suited.chosen != length.usual() {
+        return format!("chosen: faster than the default, {} times", suited.speed);
+    }
+    match suited.tried.iter().any(|row| row.speed.low > GAIN_MIN) {
         true => {
+            "chosen: the default; what seems faster is not so in all rounds, at every size and \
+                 at every distance"
+                .into()
+        }
+        false => {
             format!("chosen: the default; nothing else was {GAIN_MIN} times as fast beyond doubt")
         }
-        false => format!("chosen: faster than the default, {} times", suited.speed),
     }
 }

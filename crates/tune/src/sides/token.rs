@@ -57,6 +57,21 @@ pub fn measure(
     clock: Clock,
     budget: Duration,
 ) -> Result<Distribution, Gone> {
+    both(lines, cpus, clock, budget).map(|(trips, _)| trips)
+}
+
+/// The mean of each batch of trips, ns: finer than the steps of a clock.
+///
+/// # Errors
+/// As for [`measure`].
+pub fn means(lines: Lines, cpus: Cpus, clock: Clock, budget: Duration) -> Result<Vec<f64>, Gone> {
+    both(lines, cpus, clock, budget).map(|(_, means)| means)
+}
+
+/// The trips, and the means of batches.
+type Measured = (Distribution, Vec<f64>);
+
+fn both(lines: Lines, cpus: Cpus, clock: Clock, budget: Duration) -> Result<Measured, Gone> {
     if !cpus.are_two() {
         return Err(Gone("both sides spin: that needs two CPUs, and there is one".into()));
     }
@@ -82,8 +97,8 @@ fn near(
     life: &Life,
     clock: Clock,
     budget: Duration,
-) -> Result<Distribution, Gone> {
-    let mut distribution = Distribution::new();
+) -> Result<Measured, Gone> {
+    let (mut distribution, mut means) = (Distribution::new(), Vec::new());
     let until_ns = now_ns() + budget.as_nanos() as u64;
     let mut number = 1;
     for (batch, ways) in places(words, lines).enumerate() {
@@ -91,7 +106,7 @@ fn near(
             ways.there.store(STOP, Ordering::Release);
             break;
         }
-        let mut before = clock.ticks();
+        let (mut before, mut sum_ns) = (clock.ticks(), 0);
         for _ in 0..BATCH {
             // Release and acquire, as a link needs them to hand over a payload.
             ways.there.store(number, Ordering::Release);
@@ -99,12 +114,17 @@ fn near(
             let now = clock.ticks();
             number += 2;
             if batch >= WARM_UP {
-                distribution.add(clock.ns(now.wrapping_sub(before)));
+                let ns = clock.ns(now.wrapping_sub(before));
+                distribution.add(ns);
+                sum_ns += ns;
             }
             before = clock.ticks();
         }
+        if batch >= WARM_UP {
+            means.push(sum_ns as f64 / f64::from(BATCH));
+        }
     }
-    Ok(distribution)
+    Ok((distribution, means))
 }
 
 /// Answers each odd number with the next even one, until it is told to stop.
@@ -153,6 +173,10 @@ mod tests {
                 measure(lines, Cpus { near, far }, Clock::calibrate(), Duration::from_millis(2));
             let found = found.expect("two CPUs");
             assert!(found.n() >= u64::from(BATCH) && found.min() > Some(0), "{found:?}");
+            let cpus = Cpus { near, far };
+            let means = means(lines, cpus, Clock::calibrate(), Duration::from_millis(2));
+            let means = means.expect("two CPUs");
+            assert!(!means.is_empty() && means.iter().all(|&ns| ns > 0.0), "{means:?}");
         }
     }
 
