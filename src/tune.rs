@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use clap::Args;
 use serde_json::json;
+use sinew_control::client::runs;
 use sinew_doctor::cpus;
 use sinew_runtime::Kinds;
 use sinew_tune::{Effort, PAIRS_MAX, tune};
@@ -71,6 +72,13 @@ pub(crate) fn run(arguments: &TuneArgs, nodes: &Kinds) -> ExitCode {
         Ok(file) => file,
         Err(why) => return refused(why),
     };
+    for run in runs() {
+        say(&format!(
+            "warning: process {0} is a run of sinew, and what it does on these CPUs is measured \
+             too; 'sinew stop {0}', and measure again",
+            run.pid
+        ));
+    }
     let effort = if arguments.quick { Effort::QUICK } else { Effort::WHOLE };
     let bar = Bar::rounds(pairs.len() * effort.rounds_of_a_pair());
     let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 use sinew_core::privileges;
 
+use crate::control::Place;
 use crate::program::{
     Answer, Running, SINEW, calm, edited, folder, graph_in, refused, sinew, skip,
 };
@@ -249,4 +250,15 @@ fn what_was_measured_is_told_though_the_disk_is_full() {
     assert_eq!(answer["profile"]["pairs"][0]["cpus"], json!([one, other]));
     assert!(answer["errors"][0]["message"].as_str().expect("a text").contains("cannot write '"));
     assert!(!file.exists());
+}
+
+#[test]
+fn a_run_that_disturbs_the_measurement_is_told() {
+    let Some([one, other]) = cpus() else { return };
+    let (place, file) = (Place::new("tune"), folder("tune_beside").join("machine.json"));
+    let (running, pid) = place.run(&[&calm()]);
+    let (list, file) = (format!("{one},{other}"), file.display().to_string());
+    let answer = place.sinew(&["tune", "--quick", "--cpus", &list, "--out", &file]).ended_with(0);
+    assert!(answer.err.contains(&format!("warning: process {pid} is a run")), "{}", answer.err);
+    place.stop(running);
 }
