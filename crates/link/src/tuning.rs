@@ -15,8 +15,9 @@ const GAP_NS: u32 = 50;
 /// looks at once takes the writer's line away for every single one.
 const LONG_GAP_NS: u32 = 500;
 /// Polls with one PAUSE between them at the start of a wait in a short link. A peer that is near
-/// answers within them: a round trip of 65 ns took 115 with a gap from the start.
-const EAGER_POLLS: u32 = 4;
+/// answers within them: a round trip of 65 ns took 115 with a gap from the start, and through ends
+/// of the runtime one of 256 B takes more than 4 polls.
+const EAGER_POLLS: u32 = 8;
 /// How long [`Wait::SpinThenPark`](crate::Wait::SpinThenPark) polls before it sleeps, ns: about
 /// what a futex wake costs.
 const SPIN_NS: u32 = 20_000;
