@@ -26,7 +26,7 @@ const GAP_NS_MAX: u32 = 1_000_000;
 /// Most polls at the start of a wait.
 const EAGER_POLLS_MAX: u32 = 1000;
 /// Longest text that is shown, in bytes; a longer one is cut.
-const TEXT_MAX: usize = 1024;
+const TEXT_MAX: usize = 200;
 
 /// What to do about a profile that cannot be used.
 const INSTEAD: &str =
