@@ -1,9 +1,9 @@
 //! Which shape and which manner of polling suit the links between two CPUs of this machine, found
 //! by measuring: what `sinew tune` does, and the *machine profile* that it leaves.
 //!
-//! The same links as in a run are measured ([`measure`](mod@measure)), in turns with the default
-//! ([`search`]). Only what is wholly faster takes its place. The profile is JSON ([`profile`]); a
-//! plan takes from it what it says of links, and a profile of another machine is refused.
+//! The same links as in a run are measured, in turns with the default. Only what is wholly faster
+//! takes its place. The profile is JSON ([`MachineProfile`]); a plan takes from it what it says of
+//! links, and a profile of another machine is refused.
 
 mod candidates;
 mod measure;
