@@ -325,8 +325,12 @@ fn published<M: Memory>(region: &Region<M>, head: u32, tail: &mut u32) -> Result
             if sequence == last_lap(head, region.capacity()) {
                 return Ok(false);
             }
-            *tail = head.wrapping_add(1);
-            return if sequence == *tail { Ok(true) } else { Err(Corrupt) };
+            let next = head.wrapping_add(1);
+            if sequence != next {
+                return Err(Corrupt);
+            }
+            *tail = next;
+            return Ok(true);
         }
         let seen = region.word(TAIL).load(acquire);
         if seen.wrapping_sub(head) > region.capacity() {

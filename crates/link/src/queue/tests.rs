@@ -140,7 +140,10 @@ fn positions_outside_the_queue_are_corrupt() {
         assert_eq!(writer.try_send(&[1; 4]), Err(SendError::Corrupt));
         heap.set_word(128, 3);
         heap.set_word(640 + 60, 9);
-        assert_eq!(reader.try_receive(&mut [0; 4]), Err(Corrupt));
+        // However often it looks: a wait looks first, and must not make it a message.
+        for _ in 0..2 {
+            assert_eq!(reader.try_receive(&mut [0; 4]), Err(Corrupt));
+        }
         let refused = RegionError::Positions { tail: 3, head: 0x8000_0000, capacity: 2 };
         assert_eq!(Writer::attach(heap.clone(), &shape).err(), Some(refused));
         assert_eq!(Reader::attach(heap, &shape).err(), Some(refused));
