@@ -8,8 +8,7 @@
 use std::hint::spin_loop;
 
 use sinew_core::transport::tuning;
-use sinew_lab::harness::in_place::Waits;
-use sinew_lab::harness::{Gone, Life, Patience};
+use sinew_lab::harness::{Gone, Life, Patience, Waits};
 use sinew_lab::words;
 use sinew_link::Shape;
 

@@ -53,8 +53,8 @@ const READ_AHEAD: usize = 128;
 const READ_TOGETHER_MAX: usize = 32;
 
 /// How much of each slot of a pair is fetched before it is known which one was written, bytes: what
-/// the last message of 256 B and its sequence take. (A value that another CPU has written since,
-/// AMD EPYC: 8 B 26 ns instead of 30, 256 B 35 instead of 39; of a seqlock 29 and 32.)
+/// a message of 256 B and its sequence take. (A value that another CPU has written since, AMD EPYC,
+/// near: 8 B 25 ns instead of 39, 256 B 35 instead of 46; a seqlock 29 and 32.)
 const COPY_FETCHED_MAX: usize = 320;
 
 /// How much of a message is handed over, bytes, where a side [does](Tuning::hands_over). Measured

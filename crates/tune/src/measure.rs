@@ -9,7 +9,7 @@ use sinew_figures::Interval;
 use sinew_plan::plan::{Delivery, LinkTuning, Sync, Transport, Wait};
 
 use crate::candidates::Length;
-use crate::sides::{Cpus, Gone, Life, Side, answer, on_threads, round_trips, stop, stream};
+use crate::sides::{Cpus, Gone, Life, Side, Waits, answer, on_threads, round_trips, stop, stream};
 
 /// Trips before the first that counts: the far side has started, caches and pages are warm.
 const WARM_UP: u64 = 64;
@@ -19,8 +19,6 @@ const BURST: u64 = 64;
 const FILLS: u64 = 8;
 /// Fewest values, of which the median counts: the kernel may take a CPU away in one of them.
 const VALUES_MIN: usize = 3;
-/// Longest wait without a look at whether the other side lives.
-const WAIT_NS_MAX: u64 = 10_000_000;
 
 /// Two CPUs between which links are measured.
 pub(crate) struct Between {
@@ -63,8 +61,8 @@ impl Between {
     /// The median of values taken for the time that there is.
     fn values(
         &self,
-        side: &mut Linked<'_>,
-        mut value: impl FnMut(&mut Linked<'_>) -> Result<f64, Gone>,
+        side: &mut Linked,
+        mut value: impl FnMut(&mut Linked) -> Result<f64, Gone>,
     ) -> Result<f64, Gone> {
         round_trips(side, self.clock, WARM_UP, |_| {})?;
         let until_ns = now_ns() + self.each.as_nanos() as u64;
@@ -77,7 +75,7 @@ impl Between {
 }
 
 /// The mean of some trips.
-fn trips(side: &mut Linked<'_>, clock: Clock) -> Result<f64, Gone> {
+fn trips(side: &mut Linked, clock: Clock) -> Result<f64, Gone> {
     let mut sum_ns = 0;
     round_trips(side, clock, BURST, |ns| sum_ns += ns)?;
     Ok(sum_ns as f64 / BURST as f64)
@@ -98,61 +96,53 @@ fn gone(fault: Fault) -> Gone {
 }
 
 /// The ends of two links.
-struct Linked<'a> {
+struct Linked {
     sender: Box<dyn Sender>,
     receiver: Box<dyn Receiver>,
     message: Vec<u8>,
-    life: &'a Life,
-    /// When a wait ends to look at the life. It outlasts many waits, so that a wait need not ask
-    /// for the time first.
-    look_ns: u64,
+    waits: Waits,
 }
 
-impl Linked<'_> {
+impl Linked {
     fn new(
         sender: Box<dyn Sender>,
         receiver: Box<dyn Receiver>,
         bytes: u32,
         life: &Life,
-    ) -> Linked<'_> {
-        Linked { sender, receiver, message: vec![0; bytes as usize], life, look_ns: 0 }
+    ) -> Linked {
+        let message = vec![0; bytes as usize];
+        Linked { sender, receiver, message, waits: Waits::new(life.clone()) }
     }
 }
 
-impl Side for Linked<'_> {
+impl Side for Linked {
     fn send(&mut self, word: u64) -> Result<(), Gone> {
-        let Linked { sender, message, life, look_ns, .. } = self;
+        let Linked { sender, message, waits, .. } = self;
         message.as_chunks_mut().0.fill(word.to_ne_bytes());
-        let mut patience = life.patience();
         loop {
             match sender.send(message).map_err(gone)? {
                 Sent::Done => return Ok(()),
-                Sent::Closed => return Err(Gone("the link is closed".into())),
-                Sent::Full if sender.wait_room(*look_ns) => {}
-                Sent::Full => {
-                    patience.look()?;
-                    *look_ns = now_ns() + WAIT_NS_MAX;
-                }
+                Sent::Closed => return Err(closed()),
+                Sent::Full => waits.wait(|until_ns| sender.wait_room(until_ns))?,
             }
         }
     }
 
     fn receive(&mut self) -> Result<u64, Gone> {
-        let Linked { receiver, message, life, look_ns, .. } = self;
-        let mut patience = life.patience();
+        let Linked { receiver, message, waits, .. } = self;
         loop {
             match receiver.receive(message).map_err(gone)? {
                 Received::New { .. } => {
                     let word = message.first_chunk().expect("no message is shorter than a word");
                     return Ok(u64::from_ne_bytes(*word));
                 }
-                Received::Closed => return Err(Gone("the link is closed".into())),
-                Received::None if receiver.wait(*look_ns) => {}
-                Received::None => {
-                    patience.look()?;
-                    *look_ns = now_ns() + WAIT_NS_MAX;
-                }
+                Received::Closed => return Err(closed()),
+                Received::None => waits.wait(|until_ns| receiver.wait(until_ns))?,
             }
         }
     }
+}
+
+fn closed() -> Gone {
+    Gone("the link is closed".into())
 }

@@ -5,10 +5,12 @@
 mod life;
 mod place;
 pub mod token;
+mod waits;
 
 pub use life::{Life, Patience, SILENT_NS_MAX};
 pub use place::{Cpus, on_thread, on_threads, other_pages, stay_on};
 use sinew_core::clock::Clock;
+pub use waits::Waits;
 
 /// The links broke: the other side is gone, or the contender failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -81,7 +81,7 @@ fn tuned(shape: &LinkShape, link: &sinew_link::Shape) -> Tuning {
     let usual = tuning(link);
     measured(shape).map_or(usual, |tuning| Tuning {
         eager_polls: tuning.eager_polls,
-        pauses: tuning.gap_ns.div_ceil(pause_ns()).max(1),
+        pauses: tuning.gap_ns.div_ceil(pause_ns()),
         fetches_ahead: tuning.fetches_ahead,
         hands_over: tuning.hands_over,
         ..usual

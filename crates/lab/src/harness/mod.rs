@@ -16,8 +16,8 @@ mod timed;
 pub use delayed::{Delayed, Socket};
 pub(crate) use sinew_tune::sides::other_pages;
 pub use sinew_tune::sides::{
-    Cpus, Gone, Life, Patience, SILENT_NS_MAX, Side, answer, on_thread, on_threads, round_trips,
-    stay_on, stop, stream, token,
+    Cpus, Gone, Life, Patience, SILENT_NS_MAX, Side, Waits, answer, on_thread, on_threads,
+    round_trips, stay_on, stop, stream, token,
 };
 pub(crate) use timed::of_means;
 pub use timed::{Found, What, time};

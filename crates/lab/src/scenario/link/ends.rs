@@ -10,8 +10,8 @@ use sinew_core::sys::Region;
 use sinew_core::transport::{Carrier, LinkShape, Received, Receiver, Sender, Sent, row};
 
 use super::case::Case;
-use crate::harness::in_place::{InPlace, Waits, sum};
-use crate::harness::{Access, Gone, Life, Side};
+use crate::harness::in_place::{InPlace, sum};
+use crate::harness::{Access, Gone, Life, Side, Waits};
 
 /// Longest wait for the rest of a message without a look at whether the other side lives.
 const WAIT_NS_MAX: u64 = 50_000_000;
