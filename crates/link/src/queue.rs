@@ -258,9 +258,12 @@ impl<M: Memory> Reader<M> {
         let ready = self.ready()?;
         if ready {
             let region = &self.end.region;
-            region.get(region.slot(self.head), message);
-            if !region.sequenced {
-                region.warm_to_read(region.index_slots(message.len()), self.head, self.tail);
+            if region.sequenced {
+                region.get(region.slot(self.head), message);
+            } else {
+                let slots = region.index_slots(message.len());
+                region.get(slots.at(self.head), message);
+                region.warm_to_read(slots, self.head, self.tail);
             }
             self.release();
         }
@@ -281,12 +284,17 @@ impl<M: Memory> Reader<M> {
     /// [`try_receive`](Reader::try_receive) has an answer other than none.
     #[inline]
     pub fn wait(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
-        let Reader { end, head, tail, empty_at } = self;
-        let mut ready = |region: &Region<M>| published(region, *head, tail) != Ok(false);
+        // Copies: what is lent to a wait goes through memory for each message.
+        let (head, mut tail) = (self.head, self.tail);
+        let mut ready = |region: &Region<M>| published(region, head, &mut tail) != Ok(false);
         // A look at once would find the single message that has come since, again and again: in a
         // long queue of 48 B that took 18 ns a message instead of 11.
-        let polls_on = empty_at == head && wait.polls();
-        !polls_on && ready(&end.region) || end.wait(MESSAGE, wait, deadline_ns, os, ready)
+        let polls_on = self.empty_at == head && wait.polls();
+        let end = &self.end;
+        let ready =
+            !polls_on && ready(&end.region) || end.wait(MESSAGE, wait, deadline_ns, os, ready);
+        self.tail = tail;
+        ready
     }
 
     /// Wakes a writer that waits for room. Costs nothing in a region that does not park.
