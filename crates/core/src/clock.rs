@@ -30,6 +30,18 @@ pub struct Clock {
     ns_per_tick: f64,
 }
 
+/// One time on both clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// By the monotonic clock, ns.
+    pub ns: u64,
+    /// By the counter.
+    pub ticks: u64,
+}
+
+/// So long the counter alone tells the time within 10 ns.
+const EXACT_NS: u64 = 1_000_000;
+
 impl Clock {
     /// The rate of the counter, measured against the monotonic clock; takes [`CALIBRATION`].
     /// Where the counter is not to be trusted, the monotonic clock stands in for it.
@@ -66,6 +78,29 @@ impl Clock {
         if self.has_counter() { sys::ticks() } else { stand_in() }
     }
 
+    /// Now, on both clocks: some 35 ns.
+    #[inline]
+    pub fn moment(self) -> Moment {
+        Moment { ns: now_ns(), ticks: self.ticks() }
+    }
+
+    /// Now, some time after `earlier`: by the counter alone, some 10 ns, if that is less than 1 ms.
+    #[inline]
+    pub fn moment_after(self, earlier: Moment) -> Moment {
+        let ticks = self.ticks();
+        let passed_ns = self.ns(ticks.saturating_sub(earlier.ticks));
+        if passed_ns < EXACT_NS {
+            return Moment { ns: earlier.ns + passed_ns, ticks };
+        }
+        self.moment()
+    }
+
+    /// The least difference between two times by the counter, ns: on some processors it moves in
+    /// steps of 10 ns. Measured by the first call, which takes some microseconds.
+    pub fn step_ns(self) -> f64 {
+        if self.has_counter() { *STEP_TICKS as f64 * self.ns_per_tick } else { 1.0 }
+    }
+
     /// A time as a difference of ticks.
     pub fn ticks_of(self, time: Duration) -> u64 {
         let ns = time.as_nanos() as u64;
@@ -85,6 +120,20 @@ impl Clock {
 fn stand_in() -> u64 {
     now_ns()
 }
+
+/// The greatest common divisor of how far the counter moves between readings.
+static STEP_TICKS: LazyLock<u64> = LazyLock::new(|| {
+    const READINGS: u32 = 1000;
+    let divisor = |mut a: u64, mut b: u64| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let first = sys::ticks();
+    let readings = (0..READINGS).map(|_| sys::ticks().wrapping_sub(first));
+    readings.fold(0, divisor).max(1)
+});
 
 /// How long a PAUSE takes, ns, rounded; 10 to 60, as the processor's maker likes.
 static PAUSE_NS: LazyLock<u32> = LazyLock::new(measure_pause_ns);
@@ -153,6 +202,41 @@ mod tests {
         // Whatever the scheduler did, both clocks saw it, to within a preemption between the reads.
         let ratio = by_ticks as f64 / by_clock as f64;
         assert!((0.5..2.0).contains(&ratio), "{by_ticks} ns by ticks, {by_clock} ns by the clock");
+    }
+
+    #[test]
+    fn every_time_by_the_counter_is_a_multiple_of_its_step() {
+        let clock = Clock::calibrate();
+        let step_ticks = (clock.step_ns() / clock.rate().max(f64::MIN_POSITIVE)).round() as u64;
+        if clock.rate() > 0.0 {
+            let first = clock.ticks();
+            assert!((0..100).all(|_| (clock.ticks() - first).is_multiple_of(step_ticks.max(1))));
+        }
+        assert!(Clock::from_rate(0.0).step_ns() == 1.0);
+    }
+
+    #[test]
+    fn a_moment_shortly_after_another_lies_between_it_and_the_next_reading() {
+        for clock in [Clock::calibrate(), Clock::from_rate(0.0)] {
+            let earlier = clock.moment();
+            sleep_until(earlier.ns + 100_000);
+            let (moment, now) = (clock.moment_after(earlier), now_ns());
+            // The counter's rate is known to 10 ppm, of 1 ms at most.
+            assert!(
+                earlier.ns < moment.ns && moment.ns <= now + 10,
+                "{earlier:?} {moment:?} {now}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_moment_long_after_another_is_read_from_the_monotonic_clock() {
+        for clock in [Clock::calibrate(), Clock::from_rate(0.0)] {
+            // By the counter alone it would be shortly after.
+            let long_ago = Moment { ns: 5, ticks: clock.ticks() - clock.ticks_of(2 * CALIBRATION) };
+            let now = now_ns();
+            assert!(clock.moment_after(long_ago).ns >= now);
+        }
     }
 
     #[test]

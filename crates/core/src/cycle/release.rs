@@ -9,7 +9,7 @@ use sinew_plan::plan::{Overrun, Realtime, Wait};
 
 use super::executor::Executor;
 use crate::board::FaultAt;
-use crate::clock::{Clock, now_ns, sleep_until};
+use crate::clock::{Clock, Moment, now_ns, sleep_until};
 use crate::fault::{Cause, Fault};
 use crate::halt::Halt;
 use crate::node::Cycle;
@@ -101,7 +101,7 @@ pub struct Cyclic {
 /// When a cycle was released, when it began, and by what.
 struct Released {
     planned_ns: u64,
-    start_ns: u64,
+    start: Moment,
     no_input: bool,
 }
 
@@ -208,7 +208,7 @@ impl Cyclic {
         let executor = &mut self.executor;
         let cycle = &self.cycle;
         let result = catch_unwind(AssertUnwindSafe(|| {
-            executor.cycle(cycle, until_ns)?;
+            executor.cycle_since(released.start.ticks, cycle, until_ns)?;
             // While a command is obeyed, rest is nothing to ask for.
             if stopping || executor.holds().is_some_and(|holds| holds != ActuatorHolds::Command) {
                 executor.look_for_rest();
@@ -222,7 +222,7 @@ impl Cyclic {
         if let Some(fault) = fault {
             self.fail(fault);
         }
-        let end_ns = released.start_ns + self.clock.ns(self.executor.record.latency_ticks());
+        let end_ns = released.start.ns + self.clock.ns(self.executor.record.latency_ticks());
         let missing = self.executor.missing_feedback().is_some();
         let overrun = end_ns > until_ns || missing;
         let at_rest_ns = self.executor.restless_node().is_none().then_some(end_ns);
@@ -264,7 +264,7 @@ impl Cyclic {
         let head = CycleHead {
             number: self.cycle.number,
             release_ns: released.planned_ns,
-            start_ns: released.start_ns,
+            start_ns: released.start.ns,
             skipped: self.cycle.skipped,
             stopping: self.cycle.stopping,
             no_input: released.no_input,
@@ -293,7 +293,7 @@ impl Cyclic {
     fn overrun_fault(&self, released: &Released, end_ns: u64) -> Fault {
         let (deadline_us, row) = (self.times.deadline_ns / 1000, self.overruns);
         let over_us = end_ns.saturating_sub(released.planned_ns + self.times.deadline_ns) / 1000;
-        let late_us = (released.start_ns - released.planned_ns) / 1000;
+        let late_us = (released.start.ns - released.planned_ns) / 1000;
         let (slowest, execution_ticks) = self.executor.slowest_node();
         let execution_us = self.clock.ns(execution_ticks) / 1000;
         let skipped = self.cycle.skipped;
@@ -354,15 +354,15 @@ impl Cyclic {
         if !free || self.cycle.number == 0 {
             sleep_until(self.next_ns);
         }
-        let start_ns = now_ns();
+        let start = self.clock.moment();
         if free {
-            self.next_ns = start_ns;
+            self.next_ns = start.ns;
         }
         // Whole periods that are lost are not made up for: the grid stays, they are counted.
-        self.cycle.skipped = (start_ns - self.next_ns) / self.times.period_ns;
+        self.cycle.skipped = (start.ns - self.next_ns) / self.times.period_ns;
         let planned_ns = self.next_ns + self.cycle.skipped * self.times.period_ns;
         self.next_ns = planned_ns + self.times.period_ns;
-        Released { planned_ns, start_ns, no_input: false }
+        Released { planned_ns, start, no_input: false }
     }
 
     /// The input, or half a period after it was due (free: a long time) without it.
@@ -374,7 +374,9 @@ impl Cyclic {
             sleep_until(due_ns.saturating_sub(guard_ns));
         }
         let input = &mut self.executor.steps[step].inputs[input];
-        let until_ns = if free { now_ns() + FREE_DEADLINE_NS } else { due_ns + period_ns / 2 };
+        // While there is time: what comes after the wait makes the answer late.
+        let before = self.clock.moment();
+        let until_ns = if free { before.ns + FREE_DEADLINE_NS } else { due_ns + period_ns / 2 };
         let arrived = match self.silent {
             _ if input.closed => {
                 sleep_until(due_ns);
@@ -383,11 +385,11 @@ impl Cyclic {
             was_silent => input.wait_for(until_ns, was_silent && !free),
         };
         self.silent = !arrived;
-        let start_ns = now_ns();
-        let lost_ns = start_ns.saturating_sub(until_ns);
+        let start = self.clock.moment_after(before);
+        let lost_ns = start.ns.saturating_sub(until_ns);
         self.cycle.skipped = if arrived || free { 0 } else { lost_ns / period_ns };
-        let reference_ns = if arrived { start_ns } else { due_ns };
+        let reference_ns = if arrived { start.ns } else { due_ns };
         self.next_ns = reference_ns + (1 + self.cycle.skipped) * period_ns;
-        Released { planned_ns: start_ns, start_ns, no_input: !arrived }
+        Released { planned_ns: start.ns, start, no_input: !arrived }
     }
 }
