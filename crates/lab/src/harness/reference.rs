@@ -43,7 +43,7 @@ impl Reference {
             return Ok(None);
         }
         let found = token::measure(Lines::One, self.cpus, self.clock, TOKEN)?;
-        let median = found.quantile(0.5).map(|ns| ns as f64);
+        let median = found.median_of_steps(self.clock.step_ns());
         let few = || Gone("the token made fewer than 20 trips; give the CPUs more time".into());
         let median = median.ok_or_else(few)?;
         self.last.set(Some((now_ns(), median)));

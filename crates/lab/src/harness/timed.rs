@@ -23,7 +23,7 @@ words! {
 pub struct Found {
     /// The time of every trip; of messages, the mean of every burst, to the nanosecond.
     pub values: Distribution,
-    /// Their median, ns; of messages with its fraction.
+    /// Their median, ns, with its fraction; of trips interpolated within a step of the clock.
     pub median_ns: f64,
 }
 
@@ -71,8 +71,9 @@ fn time_round_trips(side: &mut impl Side, clock: Clock, budget: Duration) -> Res
     while now_ns() < until_ns || values.n() < VALUES_MIN {
         round_trips(side, clock, burst, |ns| values.add(ns))?;
     }
-    let median = values.quantile(0.5).ok_or_else(|| Gone("too few round trips".into()))?;
-    Ok(Found { values, median_ns: median as f64 })
+    let median_ns = values.median_of_steps(clock.step_ns());
+    let median_ns = median_ns.ok_or_else(|| Gone("too few round trips".into()))?;
+    Ok(Found { values, median_ns })
 }
 
 fn time_stream(

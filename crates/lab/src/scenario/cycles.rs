@@ -14,6 +14,8 @@ pub(super) struct Cycles {
     /// Cycles past their deadline, and periods lost.
     pub(super) overruns: u64,
     pub(super) skipped: u64,
+    /// Of the clock that took the times.
+    step_ns: f64,
 }
 
 impl Cycles {
@@ -22,6 +24,7 @@ impl Cycles {
         self.jitter.add(record.start_ns().saturating_sub(record.release_ns()));
         self.overruns += u64::from(record.is_overrun()) + record.skipped();
         self.skipped += record.skipped();
+        self.step_ns = clock.step_ns();
     }
 
     pub(super) fn merge(&mut self, other: &Cycles) {
@@ -29,6 +32,7 @@ impl Cycles {
         self.jitter.merge(&other.jitter);
         self.overruns += other.overruns;
         self.skipped += other.skipped;
+        self.step_ns = self.step_ns.max(other.step_ns);
     }
 
     /// Adds them as a round to a row's measures: latency, over the reference if there is one, and
@@ -36,8 +40,8 @@ impl Cycles {
     pub(super) fn add_to(&self, row: &mut Row, reference_ns: Option<f64>, has_period: bool) {
         let mut add = |name, times: &Distribution, reference_ns| {
             let measure = row.measure_mut(name);
-            match times.quantile(0.5) {
-                Some(median) => measure.add_round(times, median as f64, reference_ns),
+            match times.median_of_steps(self.step_ns) {
+                Some(median) => measure.add_round(times, median, reference_ns),
                 None => measure.distribution.merge(times),
             }
         };

@@ -58,8 +58,9 @@ impl Contender for Lonely<'_> {
         let Reference { cpus, clock, .. } = *self.reference;
         let measure = || token::measure(self.lines, cpus, clock, self.budget.get());
         let (found, reference) = self.reference.around(measure).map_err(|Gone(why)| why)?;
-        let median = found.quantile(0.5).ok_or("fewer than 20 trips; give it more time")?;
-        row.measure_mut("round_trip").add_round(&found, median as f64, reference);
+        let median = found.median_of_steps(clock.step_ns());
+        let median = median.ok_or("fewer than 20 trips; give it more time")?;
+        row.measure_mut("round_trip").add_round(&found, median, reference);
         Ok(())
     }
 
