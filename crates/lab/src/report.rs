@@ -60,12 +60,8 @@ impl Timer {
         steps.sort_unstable();
         // One count of the clock may be less than a nanosecond: a great many of them are not.
         const MANY: u64 = 1 << 20;
-        let ns = |ticks: u64| clock.ns(ticks * MANY) as f64 / MANY as f64;
-        let least = steps.iter().find(|&&step| step > 0);
-        Timer {
-            overhead_ns: ns(steps[READINGS / 2]),
-            resolution_ns: ns(least.copied().unwrap_or_default()),
-        }
+        let overhead_ns = clock.ns(steps[READINGS / 2] * MANY) as f64 / MANY as f64;
+        Timer { overhead_ns, resolution_ns: clock.step_ns() }
     }
 
     /// In words.

@@ -96,15 +96,22 @@ fn time_stream(
     while now_ns() < until_ns || bursts.len() < BURSTS_MIN {
         bursts.push(stream(side, clock, messages)?);
     }
-    Ok(of_means(bursts))
+    Ok(of_means(bursts, clock.step_ns() / messages as f64))
 }
 
 /// Means of bursts, of which there is at least one, as values to the nanosecond, and their median.
-pub(crate) fn of_means(mut means: Vec<f64>) -> Found {
+/// A mean is known to `step_ns`; where many are the same, the median lies between the steps.
+pub(crate) fn of_means(mut means: Vec<f64>, step_ns: f64) -> Found {
+    /// A picosecond is small beside a step over a burst.
+    const FINE: f64 = 1000.0;
     means.sort_by(f64::total_cmp);
-    let mut values = Distribution::new();
-    means.iter().for_each(|&ns| values.add(ns.round() as u64));
-    let median_ns = f64::midpoint(means[(means.len() - 1) / 2], means[means.len() / 2]);
+    let (mut values, mut fine) = (Distribution::new(), Distribution::new());
+    for &ns in &means {
+        values.add(ns.round() as u64);
+        fine.add((ns * FINE).round() as u64);
+    }
+    let middle = f64::midpoint(means[(means.len() - 1) / 2], means[means.len() / 2]);
+    let median_ns = fine.median_of_steps(step_ns * FINE).map_or(middle, |median| median / FINE);
     Found { values, median_ns }
 }
 
@@ -114,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_median_of_bursts_keeps_its_fractions() {
-        let Found { values, median_ns } = of_means(vec![17.5, 17.25, 90.0]);
+        let Found { values, median_ns } = of_means(vec![17.5, 17.25, 90.0], 0.1);
         assert_eq!((values.n(), values.max(), median_ns), (3, Some(90), 17.5));
     }
 

@@ -23,6 +23,9 @@ use crate::words::words;
 /// Places that are read between two readings of the clock, so that its cost does not show; few
 /// enough that all of them stay in the nearest cache.
 const PLACES: usize = 8;
+/// How often a batch reads each place, where nothing is written in between: many times, or the
+/// steps of the clock would show.
+const PASSES_OLD: usize = 16;
 /// Fewest batches of a round.
 const BATCHES_MIN: usize = 100;
 
@@ -190,9 +193,11 @@ impl<const WORDS: usize> Reads<'_, WORDS> {
             writers.iter_mut().for_each(|write| write(black_box(&value)));
         };
         match self.value {
-            Value::Old => on_thread(cpus.near, || batches(clock, budget, &mut readers, || Ok(()))),
+            Value::Old => {
+                on_thread(cpus.near, || batches(clock, budget, PASSES_OLD, &mut readers, || Ok(())))
+            }
             Value::New => on_thread(cpus.near, || {
-                batches(clock, budget, &mut readers, || {
+                batches(clock, budget, 1, &mut readers, || {
                     write_all();
                     Ok(())
                 })
@@ -201,7 +206,7 @@ impl<const WORDS: usize> Reads<'_, WORDS> {
                 let turn = AtomicU32::new(READS);
                 // Release and acquire, here and there: who has the turn alone touches the places.
                 let near = |life: &Life| {
-                    let found = batches(clock, budget, &mut readers, || {
+                    let found = batches(clock, budget, 1, &mut readers, || {
                         turn.store(WRITES, Ordering::Release);
                         life.until(|| (turn.load(Ordering::Acquire) == READS).then_some(()))
                     });
@@ -222,10 +227,12 @@ impl<const WORDS: usize> Reads<'_, WORDS> {
     }
 }
 
-/// Batches until the time is over, each after `before` was done.
+/// Batches until the time is over, each after `before` was done and of so many passes over all
+/// readers.
 fn batches<const WORDS: usize>(
     clock: Clock,
     budget: Duration,
+    passes: usize,
     readers: &mut [impl FnMut(&mut Bytes<WORDS>) -> bool],
     mut before: impl FnMut() -> Result<(), Gone>,
 ) -> Result<Vec<f64>, Gone> {
@@ -237,16 +244,18 @@ fn batches<const WORDS: usize>(
         before()?;
         let mut into = [[0; 8]; WORDS];
         let start = clock.ticks();
-        let mut place = 0;
-        while place < readers.len() {
-            black_box(readers[place](&mut into));
-            black_box(&into);
-            // Who reads a value waits for it. Without this the core has all places on their way at
-            // once, and reads the clock before the first value is there.
-            place += 1 + high_bit(into[0]);
+        for _ in 0..passes {
+            let mut place = 0;
+            while place < readers.len() {
+                black_box(readers[place](&mut into));
+                black_box(&into);
+                // Who reads a value waits for it. Without this the core has all places on their way
+                // at once, and reads the clock before the first value is there.
+                place += 1 + high_bit(into[0]);
+            }
         }
         let ns = clock.ns(clock.ticks().wrapping_sub(start) * FINE) as f64 / FINE as f64;
-        found.push(ns / readers.len() as f64);
+        found.push(ns / (readers.len() * passes) as f64);
     }
     // The first ones warmed up the caches.
     Ok(found.split_off(found.len() / 10))
@@ -267,9 +276,11 @@ impl<const WORDS: usize> Contender for Reads<'_, WORDS> {
             Ok((ours, [before, seqlock()?].concat()))
         };
         let (ours, seqlock) = measure().map_err(|Gone(why)| why)?;
-        let seqlock = of_means(seqlock);
+        let passes = if self.value == Value::Old { PASSES_OLD } else { 1 };
+        let step_ns = self.reference.clock.step_ns() / (PLACES * passes) as f64;
+        let seqlock = of_means(seqlock, step_ns);
         row.measure_mut("read_of_a_seqlock").add_round(&seqlock.values, seqlock.median_ns, None);
-        let ours = of_means(ours);
+        let ours = of_means(ours, step_ns);
         let reference = Some(seqlock.median_ns);
         row.measure_mut("read").add_round(&ours.values, ours.median_ns, reference);
         Ok(())
