@@ -7,7 +7,7 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 
 use crate::memory::Memory;
-use crate::shape::{LINE, Layout, SLOTS, Shape};
+use crate::shape::{LINE, Layout, SHORT_MAX, SLOTS, Shape};
 use crate::tuning::Tuning;
 
 #[cfg(not(all(test, loom)))]
@@ -139,6 +139,12 @@ impl Slots {
     /// (taking its line makes both wait), and in a small ring not so far that it is one that the
     /// reader has yet to read.
     fn ahead(self) -> u32 {
+        // Of a short ring the peer has just read the line that would be taken from it, and a trip
+        // of one line waits for that: 124 ns instead of 70 (64 B, AMD EPYC, near). One of 1 KiB is
+        // shorter with it, 233 ns instead of 290.
+        if self.mask < SHORT_MAX && self.stride <= 64 {
+            return 0;
+        }
         let slots = (AHEAD / self.stride).max(2) as u32;
         slots.min(self.mask.div_ceil(2))
     }
@@ -524,5 +530,22 @@ impl<M: Memory> Region<M> {
             let word = place.load(Ordering::Relaxed).to_ne_bytes();
             bytes.copy_from_slice(&word[..bytes.len()]);
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_ring_of_single_lines_is_not_fetched_ahead() {
+        let ahead = |size, capacity| {
+            let shape = Shape::queue(size, 0, capacity);
+            Slots { mask: shape.capacity - 1, stride: shape.stride() }.ahead()
+        };
+        assert_eq!([8, 48, 64].map(|size| ahead(size, 8)), [0; 3]);
+        assert_eq!([256, 1024].map(|size| ahead(size, 8)), [4, 2]);
+        assert_eq!([8, 64, 1024].map(|size| ahead(size, 1024)), [128, 16, 2]);
+        assert_eq!(ahead(256, 1), 0);
     }
 }

@@ -32,7 +32,8 @@ pub struct Tuning {
     pub pauses: u32,
     /// PAUSEs of a wait that polls before it sleeps.
     pub pauses_before_park: u32,
-    /// A writer fetches lines some messages before it writes them.
+    /// A writer fetches lines some messages before it writes them; in a short link only those of
+    /// messages that are longer than a line.
     pub fetches_ahead: bool,
     /// A writer has its core give up the lines of a message, so that the reader's gets them sooner.
     pub hands_over: bool,

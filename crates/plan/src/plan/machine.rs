@@ -77,7 +77,8 @@ pub struct LinkTuning {
     pub eager_polls: u32,
     /// Between two polls after those, ns; 0 is one PAUSE.
     pub gap_ns: u32,
-    /// A writer fetches lines some messages before it writes them.
+    /// A writer fetches lines some messages before it writes them; in a short link only those of
+    /// messages that are longer than a line.
     pub fetches_ahead: bool,
     /// A writer has its core give up the lines of a message, so that the reader's gets them sooner.
     pub hands_over: bool,
