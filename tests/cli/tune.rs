@@ -91,14 +91,14 @@ fn tune_writes_what_it_measured_with_all_that_it_tried() {
     let file = answer["file"].as_str().expect("a path");
     let written: Value = serde_json::from_str(&fs::read_to_string(file).expect("there")).expect("");
     assert_eq!(written, answer["profile"]);
-    assert_eq!((&written["version"], &answer["left_out"]), (&json!(2), &json!([])));
+    assert_eq!((&written["version"], &answer["left_out"]), (&json!(3), &json!([])));
     assert!(written["machine"]["kernel"].is_string(), "{}", written["machine"]);
     let pair = &written["pairs"][0];
     assert_eq!(pair["cpus"], json!(cpus));
-    for (length, sizes) in [("short", vec![8, 64, 256]), ("long", vec![64, 256])] {
-        let tried = pair[length]["tried"].as_array().expect("a list");
-        assert!(tried.len() >= 8, "{length}: {}", tried.len());
-        assert!(tried.iter().any(|row| row["tuning"] == pair[length]["chosen"]), "{length}");
+    for (class, sizes) in [("small", [8, 48]), ("short", [64, 256]), ("long", [64, 256])] {
+        let tried = pair[class]["tried"].as_array().expect("a list");
+        assert!(tried.len() >= 8, "{class}: {}", tried.len());
+        assert!(tried.iter().any(|row| row["tuning"] == pair[class]["chosen"]), "{class}");
         for row in tried {
             let times = row["times"].as_array().expect("a list");
             let bytes: Vec<_> = times.iter().map(|time| time["bytes"].as_u64()).collect();
@@ -123,8 +123,8 @@ fn a_graph_runs_with_any_profile_and_its_plan_says_with_which() {
     for (name, chosen) in
         [("tune_sequence", chosen("sequence", 0)), ("tune_gaps", chosen("index", 100_000))]
     {
-        let changes =
-            ["/pairs/0/short/chosen", "/pairs/0/long/chosen"].map(|it| (it, chosen.clone()));
+        let places = ["/pairs/0/small/chosen", "/pairs/0/short/chosen", "/pairs/0/long/chosen"];
+        let changes = places.map(|it| (it, chosen.clone()));
         let file = profile(name, cpus, &changes);
         let by = ["--profile-machine", &file];
         for graph in &graphs {
@@ -249,6 +249,25 @@ fn what_was_measured_is_told_though_the_disk_is_full() {
     assert_eq!((status, &answer["file"]), (Some(1), &Value::Null));
     assert_eq!(answer["profile"]["pairs"][0]["cpus"], json!([one, other]));
     assert!(answer["errors"][0]["message"].as_str().expect("a text").contains("cannot write '"));
+    assert!(!file.exists());
+}
+
+#[test]
+fn where_no_thread_starts_no_pair_is_measured_and_nothing_is_written() {
+    let Some([one, other]) = cpus() else { return };
+    let file = folder("tune_threads").join("machine.json");
+    // There is no room for a stack like that.
+    let no_threads = "RUST_MIN_STACK=100000000000000";
+    let arguments = format!("--quick --cpus {one},{other} --out {}", file.display());
+    let (status, out, err) = in_shell(no_threads, &arguments);
+    assert_eq!(status, Some(1), "{err}");
+    assert!(out.contains("no pair was measured, so nothing was written"), "{out}");
+    assert!(out.contains("cannot start a thread"), "{out}");
+    let (status, out, _) = in_shell(no_threads, &format!("{arguments} --json"));
+    let answer: Value = serde_json::from_str(&out).expect("one object");
+    assert_eq!((status, &answer["file"]), (Some(1), &Value::Null));
+    assert_eq!(answer["profile"]["pairs"], json!([]));
+    assert_eq!(answer["profile"]["not_measured"][0]["cpus"], json!([one, other]));
     assert!(!file.exists());
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sinew_plan::plan::{LinkProfile, LinkTuning, SlotLayout, TargetMachine, TunedPair};
+use sinew_plan::plan::{LinkClass, LinkProfile, LinkTuning, SlotLayout, TargetMachine, TunedPair};
 
 /// The spec of the run, to make the same plan again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,11 +48,12 @@ enum WrittenProfile {
 struct WrittenPair {
     cpus: [u32; 2],
     distance_changed: bool,
-    #[serde(serialize_with = "write_tuning", deserialize_with = "read_tuning")]
-    short: Option<LinkTuning>,
-    #[serde(serialize_with = "write_tuning", deserialize_with = "read_tuning")]
-    long: Option<LinkTuning>,
+    #[serde(serialize_with = "write_tunings", deserialize_with = "read_tunings")]
+    suited: Tunings,
 }
+
+/// One for each class of links.
+type Tunings = [Option<LinkTuning>; LinkClass::ALL.len()];
 
 /// How a [`LinkTuning`] is written, here and in a machine profile.
 #[derive(Serialize, Deserialize)]
@@ -81,12 +82,13 @@ struct Listed(#[serde(with = "WrittenPair")] TunedPair);
 #[derive(Serialize, Deserialize)]
 struct Chosen(#[serde(with = "WrittenTuning")] LinkTuning);
 
-fn write_tuning<S: Serializer>(tuning: &Option<LinkTuning>, to: S) -> Result<S::Ok, S::Error> {
-    tuning.map(Chosen).serialize(to)
+fn write_tunings<S: Serializer>(tunings: &Tunings, to: S) -> Result<S::Ok, S::Error> {
+    tunings.map(|tuning| tuning.map(Chosen)).serialize(to)
 }
 
-fn read_tuning<'de, D: Deserializer<'de>>(from: D) -> Result<Option<LinkTuning>, D::Error> {
-    Ok(Option::<Chosen>::deserialize(from)?.map(|Chosen(tuning)| tuning))
+fn read_tunings<'de, D: Deserializer<'de>>(from: D) -> Result<Tunings, D::Error> {
+    let chosen = <[Option<Chosen>; LinkClass::ALL.len()]>::deserialize(from)?;
+    Ok(chosen.map(|tuning| tuning.map(|Chosen(tuning)| tuning)))
 }
 
 fn write_pairs<S: Serializer>(pairs: &[TunedPair], to: S) -> Result<S::Ok, S::Error> {

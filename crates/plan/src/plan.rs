@@ -2,7 +2,9 @@
 
 mod machine;
 
-pub use machine::{LinkProfile, LinkTuning, SHORT_MAX, SlotLayout, TargetMachine, TunedPair};
+pub use machine::{
+    LinkClass, LinkProfile, LinkTuning, SHORT_MAX, SMALL_MAX, SlotLayout, TargetMachine, TunedPair,
+};
 
 use crate::catalogue::{Direction, Kind, MessageType, ParameterValue, Port, RunsIn};
 use crate::{Item, Span};

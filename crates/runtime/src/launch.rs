@@ -110,8 +110,8 @@ mod tests {
             fetches_ahead: true,
             hands_over: false,
         };
-        let (short, long) = (None, Some(tuning(250)));
-        let pair = TunedPair { cpus: [0, 3], distance_changed: true, short, long };
+        let suited = [None, Some(tuning(50)), Some(tuning(250))];
+        let pair = TunedPair { cpus: [0, 3], distance_changed: true, suited };
         let (file, time) = ("machine.json".into(), "today".into());
         TargetMachine {
             cpus: vec![0, 3],

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use sinew_plan::plan::{
-    Delivery, LinkProfile, LinkTuning, Plan, SHORT_MAX, TargetMachine, TunedPair,
+    Delivery, LinkClass, LinkProfile, LinkTuning, Plan, TargetMachine, TunedPair,
 };
 
 use crate::picture::count;
 
-/// Links of one length between two CPUs, as far as a note tells them apart.
+/// Links of one class between two CPUs, as far as a note tells them apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Links {
     None,
@@ -17,12 +17,8 @@ enum Links {
     Queues,
 }
 
-/// Which links there are between two CPUs.
-#[derive(Clone, Copy)]
-struct Lengths {
-    short: Links,
-    long: Links,
-}
+/// Which links of each class there are between two CPUs.
+type Classes = [Links; LinkClass::ALL.len()];
 
 impl Links {
     /// What shapes them, in words; `None` if there are none.
@@ -41,15 +37,13 @@ impl Links {
 /// not. A plan whose links are all of another sort has nothing to do with it.
 pub(crate) fn shape(plan: &mut Plan, machine: &TargetMachine) {
     let between: Vec<_> = plan.links.iter().map(|link| plan.shaped_between(link)).collect();
-    let mut found: BTreeMap<[u32; 2], Lengths> = BTreeMap::new();
+    let mut found: BTreeMap<[u32; 2], Classes> = BTreeMap::new();
     for (link, cpus) in plan.links.iter().zip(&between) {
         let Some(cpus) = cpus else { continue };
-        let none = Lengths { short: Links::None, long: Links::None };
-        let lengths = found.entry(*cpus).or_insert(none);
+        let classes = found.entry(*cpus).or_insert([Links::None; LinkClass::ALL.len()]);
         let is_queue = link.delivery == Delivery::Queue;
         let links = if is_queue { Links::Queues } else { Links::OtherThanQueues };
-        let is_short = link.capacity <= SHORT_MAX;
-        let seen = if is_short { &mut lengths.short } else { &mut lengths.long };
+        let seen = &mut classes[plan.class(link) as usize];
         *seen = links.max(*seen);
     }
     let (file, time, pairs) = match &machine.profile {
@@ -58,24 +52,25 @@ pub(crate) fn shape(plan: &mut Plan, machine: &TargetMachine) {
         LinkProfile::None | LinkProfile::Refused(_) => return,
     };
     let tuned = |cpus: [u32; 2]| pairs.iter().find(|pair| pair.cpus == cpus);
-    for (link, cpus) in plan.links.iter_mut().zip(between) {
-        let is_short = link.capacity <= SHORT_MAX;
-        let suits = |pair: &TunedPair| if is_short { pair.short } else { pair.long };
-        link.tuning = cpus.and_then(tuned).and_then(suits);
+    for (at, cpus) in between.into_iter().enumerate() {
+        let class = plan.class(&plan.links[at]);
+        let suits = |pair: &TunedPair| pair.suits(class);
+        plan.links[at].tuning = cpus.and_then(tuned).and_then(suits);
     }
     let mut left = Vec::new();
-    for (cpus, lengths) in found {
+    for (cpus, classes) in found {
         let [one, other] = cpus;
         let Some(pair) = tuned(cpus) else {
             left.push(format!("{one} and {other}"));
             continue;
         };
-        let short = lengths.short.told("short ones", pair.short);
-        let long = lengths.long.told("long ones", pair.long);
+        let told = LinkClass::ALL.iter().filter_map(|&(class, word)| {
+            classes[class as usize].told(&format!("{word} ones"), pair.suits(class))
+        });
         let moved = pair.distance_changed.then(|| {
             "their distance changed while they were measured: 'sinew tune' measures anew".into()
         });
-        let shapes: Vec<String> = short.into_iter().chain(long).chain(moved).collect();
+        let shapes: Vec<String> = told.chain(moved).collect();
         plan.notes.push(format!(
             "links between CPUs {one} and {other} are shaped by the machine profile {file} of \
              {time}: {}",

@@ -1,64 +1,71 @@
 //! What is tried: the default, and what differs from it in one thing after another.
 
 use sinew_link::{Shape, Tuning};
-use sinew_plan::plan::{LinkTuning, SlotLayout};
+use sinew_plan::plan::{LinkClass, LinkTuning, SlotLayout};
 
-/// Links are short or long; what is best for one is bad for the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// Few messages, which are to arrive soon: round trips are measured.
-    Short,
-    /// Many messages, which are to get through: a stream is measured.
-    Long,
+/// How the links of a class are measured.
+pub(crate) struct Measured {
+    /// In words.
+    pub(crate) what: &'static str,
+    /// Messages that they hold.
+    pub(crate) capacity: u32,
+    /// Bytes of their messages.
+    pub(crate) sizes: &'static [u32],
+    /// Gaps between two polls that are tried, ns; 0 is one PAUSE.
+    gaps_ns: &'static [u32],
+    /// Whether many messages go through, one after the other; else one there and back.
+    pub(crate) is_stream: bool,
 }
 
-impl Length {
-    /// Both.
-    pub const ALL: [Length; 2] = [Length::Short, Length::Long];
+/// All classes, in the order of [`LinkClass::ALL`].
+const MEASURED: [Measured; LinkClass::ALL.len()] = [
+    Measured {
+        what: "small messages, of 60 B at most, in links of 16 at most: a round trip",
+        capacity: 8,
+        sizes: &[8, 48],
+        gaps_ns: &[0, 50, 200],
+        is_stream: false,
+    },
+    Measured {
+        what: "short links, of 16 longer messages at most: a round trip",
+        capacity: 8,
+        sizes: &[64, 256],
+        gaps_ns: &[0, 50, 200],
+        is_stream: false,
+    },
+    Measured {
+        what: "long links: a message of a stream",
+        capacity: 1024,
+        sizes: &[64, 256],
+        gaps_ns: &[0, 250, 500, 1000],
+        is_stream: true,
+    },
+];
 
-    /// Messages that the links hold which are measured.
-    pub fn capacity(self) -> u32 {
-        match self {
-            Length::Short => 8,
-            Length::Long => 1024,
-        }
-    }
+/// How links of this class are measured.
+pub(crate) fn measured(class: LinkClass) -> &'static Measured {
+    &MEASURED[class as usize]
+}
 
-    /// Bytes of the messages that are measured.
-    pub fn sizes(self) -> &'static [u32] {
-        match self {
-            Length::Short => &[8, 64, 256],
-            Length::Long => &[64, 256],
-        }
-    }
-
-    /// Gaps between two polls, ns; 0 is one PAUSE.
-    fn gaps_ns(self) -> &'static [u32] {
-        match self {
-            Length::Short => &[0, 50, 200],
-            Length::Long => &[0, 250, 500, 1000],
-        }
-    }
-
-    /// How such links are without a machine profile.
-    pub fn usual(self) -> LinkTuning {
-        let shape = Shape::queue(8, 0, self.capacity());
-        // Of a PAUSE that takes 1 ns there are as many in a gap as it has ns.
-        let Tuning { eager_polls, pauses, fetches_ahead, hands_over, .. } = Tuning::of(&shape, 1);
-        let layout = match shape.layout {
-            sinew_link::Layout::Index => SlotLayout::Index,
-            sinew_link::Layout::Sequence => SlotLayout::Sequence,
-        };
-        LinkTuning { layout, eager_polls, gap_ns: pauses, fetches_ahead, hands_over }
-    }
+/// How links of this class are without a machine profile.
+pub(crate) fn usual(class: LinkClass) -> LinkTuning {
+    let Measured { capacity, sizes, .. } = *measured(class);
+    let shape = Shape::queue(sizes[0], 0, capacity);
+    // Of a PAUSE that takes 1 ns there are as many in a gap as it has ns.
+    let Tuning { eager_polls, pauses, fetches_ahead, hands_over, .. } = Tuning::of(&shape, 1);
+    let layout = match shape.layout {
+        sinew_link::Layout::Index => SlotLayout::Index,
+        sinew_link::Layout::Sequence => SlotLayout::Sequence,
+    };
+    LinkTuning { layout, eager_polls, gap_ns: pauses, fetches_ahead, hands_over }
 }
 
 /// Both layouts, each with every way to poll.
-pub(crate) fn layouts_and_gaps(length: Length, from: LinkTuning) -> Vec<LinkTuning> {
-    let usual = length.usual();
+pub(crate) fn layouts_and_gaps(class: LinkClass, from: LinkTuning) -> Vec<LinkTuning> {
+    let usual = usual(class);
     let gap = |&gap_ns: &u32| (0, gap_ns);
     let polls = [(usual.eager_polls, usual.gap_ns)].into_iter();
-    let polls: Vec<_> = polls.chain(length.gaps_ns().iter().map(gap)).collect();
+    let polls: Vec<_> = polls.chain(measured(class).gaps_ns.iter().map(gap)).collect();
     let layouts = SlotLayout::ALL.iter();
     let shape = |layout, &(eager_polls, gap_ns): &(u32, u32)| LinkTuning {
         layout,
@@ -70,12 +77,12 @@ pub(crate) fn layouts_and_gaps(length: Length, from: LinkTuning) -> Vec<LinkTuni
 }
 
 /// With hand-over if it was without, and the other way round.
-pub(crate) fn hand_over(_: Length, from: LinkTuning) -> Vec<LinkTuning> {
+pub(crate) fn hand_over(_: LinkClass, from: LinkTuning) -> Vec<LinkTuning> {
     vec![LinkTuning { hands_over: !from.hands_over, ..from }]
 }
 
 /// The same of fetching ahead.
-pub(crate) fn fetch_ahead(_: Length, from: LinkTuning) -> Vec<LinkTuning> {
+pub(crate) fn fetch_ahead(_: LinkClass, from: LinkTuning) -> Vec<LinkTuning> {
     vec![LinkTuning { fetches_ahead: !from.fetches_ahead, ..from }]
 }
 
@@ -85,11 +92,18 @@ mod tests {
 
     #[test]
     fn the_default_is_that_of_the_links_and_is_among_what_is_tried() {
-        for length in Length::ALL {
-            let usual = length.usual();
-            let tuning = Tuning::of(&Shape::queue(8, 0, length.capacity()), 1);
-            assert_eq!((usual.eager_polls, usual.gap_ns), (tuning.eager_polls, tuning.pauses));
-            assert!(layouts_and_gaps(length, usual).contains(&usual));
+        for &(class, _) in LinkClass::ALL {
+            let usual = usual(class);
+            assert!(layouts_and_gaps(class, usual).contains(&usual));
+            let Measured { capacity, sizes, .. } = *measured(class);
+            for &size in sizes {
+                assert_eq!(LinkClass::of(size, capacity), class);
+                let shape = Shape::queue(size, 0, capacity);
+                let tuning = Tuning::of(&shape, 1);
+                assert_eq!((usual.eager_polls, usual.gap_ns), (tuning.eager_polls, tuning.pauses));
+                let is_index = shape.layout == sinew_link::Layout::Index;
+                assert_eq!(usual.layout == SlotLayout::Index, is_index);
+            }
         }
     }
 }

@@ -16,17 +16,17 @@ mod store;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-pub use candidates::Length;
 pub use profile::{MachineProfile, MeasuredPair, NotMeasured, PAIRS_MAX};
 pub use search::{Suited, Tried};
 pub use show::to_text;
 use sinew_core::clock::{Clock, measure_pause_ns};
 use sinew_figures::{Interval, Machine};
+use sinew_plan::plan::LinkClass;
 pub use store::{cached, check_named, check_place, read, write};
 
 use crate::measure::Between;
 use crate::profile::line_of;
-use crate::search::{STEPS, search};
+use crate::search::{Found, STEPS, search};
 use crate::sides::token::{self, Lines, MOVED};
 use crate::sides::{Cpus, Gone, on_thread, other_pages};
 
@@ -50,7 +50,7 @@ impl Effort {
 
     /// Rounds of a pair, each of which is told as progress.
     pub fn rounds_of_a_pair(&self) -> usize {
-        self.rounds * STEPS.len() * Length::ALL.len()
+        self.rounds * STEPS.len() * LinkClass::ALL.len()
     }
 }
 
@@ -99,17 +99,20 @@ fn pair(
         other_pages(round)
     };
     let between = Between { cpus: sides, clock, each: effort.each };
-    let searched = |length| {
-        search(length, effort.rounds, begin, |tuning, bytes| between.ns(length, tuning, bytes))
+    let searched = |&(class, _): &(LinkClass, _)| {
+        search(class, effort.rounds, begin, |tuning, bytes| between.ns(class, tuning, bytes))
     };
-    let (short, long) = (searched(Length::Short)?, searched(Length::Long)?);
+    let found: Vec<_> = LinkClass::ALL.iter().map(searched).collect::<Result<_, _>>()?;
     let tokens = tokens.into_inner();
     let token_range_ns = range(&tokens[0]);
     let [near_ns, far_ns] = token_range_ns;
     let distance_changed = far_ns / near_ns >= MOVED;
     let middle_ns = (near_ns * far_ns).sqrt();
     let is_far: Vec<_> = tokens[0].iter().map(|&ns| ns > middle_ns).collect();
-    let (of_short, of_long) = is_far.split_at(is_far.len() / Length::ALL.len());
+    let of_classes = is_far.chunks(is_far.len() / LinkClass::ALL.len());
+    let settle = |(found, is_far): (Found, _)| found.settle(distance_changed.then_some(is_far));
+    let mut settled = found.into_iter().zip(of_classes).map(settle);
+    let mut next = || settled.next().expect("there is one for each class");
     let [token_ns, pair_ns] = tokens.map(|seen| Interval::of(&seen).expect("there are rounds"));
     Ok(MeasuredPair {
         cpus,
@@ -118,8 +121,9 @@ fn pair(
         token_range_ns,
         distance_changed,
         pair_ns,
-        short: short.settle(distance_changed.then_some(of_short)),
-        long: long.settle(distance_changed.then_some(of_long)),
+        small: next(),
+        short: next(),
+        long: next(),
     })
 }
 

@@ -6,9 +6,9 @@ use sinew_core::Fault;
 use sinew_core::clock::{Clock, now_ns};
 use sinew_core::transport::{LinkShape, Received, Receiver, Sender, Sent, row};
 use sinew_figures::Interval;
-use sinew_plan::plan::{Delivery, LinkTuning, Sync, Transport, Wait};
+use sinew_plan::plan::{Delivery, LinkClass, LinkTuning, Sync, Transport, Wait};
 
-use crate::candidates::Length;
+use crate::candidates::measured;
 use crate::sides::{Cpus, Gone, Life, Side, Waits, answer, on_threads, round_trips, stop, stream};
 
 /// Trips before the first that counts: the far side has started, caches and pages are warm.
@@ -29,13 +29,19 @@ pub(crate) struct Between {
 }
 
 impl Between {
-    /// How long a message of so many bytes takes through links of this length: there and back
-    /// through short ones, one after the other through long ones; ns.
-    pub(crate) fn ns(&self, length: Length, tuning: &LinkTuning, bytes: u32) -> Result<f64, Gone> {
+    /// How long a message of so many bytes takes through links of this class: there and back, or
+    /// one after the other through long ones; ns.
+    pub(crate) fn ns(
+        &self,
+        class: LinkClass,
+        tuning: &LinkTuning,
+        bytes: u32,
+    ) -> Result<f64, Gone> {
+        let (capacity, is_stream) = (measured(class).capacity, measured(class).is_stream);
         let shape = LinkShape {
             message_size: bytes,
             type_hash: 0,
-            capacity: length.capacity(),
+            capacity,
             sync: Sync::LockFree,
             delivery: Delivery::Queue,
             wait: Wait::Spin,
@@ -44,13 +50,12 @@ impl Between {
         let ((out, far_in), (far_out, into)) = (open(&shape)?, open(&shape)?);
         let near = |life: &Life| {
             let mut side = Linked::new(out, into, bytes, life);
-            let found = match length {
-                Length::Short => self.values(&mut side, |side| trips(side, self.clock)),
-                Length::Long => {
-                    let messages = FILLS * u64::from(length.capacity());
-                    stream(&mut side, self.clock, u64::from(length.capacity()))?;
-                    self.values(&mut side, |side| stream(side, self.clock, messages))
-                }
+            let found = if is_stream {
+                stream(&mut side, self.clock, u64::from(capacity))?;
+                let messages = FILLS * u64::from(capacity);
+                self.values(&mut side, |side| stream(side, self.clock, messages))
+            } else {
+                self.values(&mut side, |side| trips(side, self.clock))
             };
             stop(&mut side)?;
             found

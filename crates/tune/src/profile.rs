@@ -6,15 +6,15 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sinew_figures::{Interval, Machine};
-use sinew_plan::plan::{LinkProfile, LinkTuning, TunedPair};
+use sinew_plan::plan::{LinkClass, LinkProfile, LinkTuning, TunedPair};
 
-use crate::candidates::Length;
+use crate::candidates::usual;
 use crate::search::Suited;
 
 /// By this a profile is known.
 const FORMAT: &str = "sinew machine profile";
 /// Version of the format; another one is refused.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Most pairs: those of 45 CPUs, which take two hours. More are neither measured nor read.
 pub const PAIRS_MAX: usize = 1024;
 /// Longest that a pair is, written; most are half as long.
@@ -64,10 +64,20 @@ pub struct MeasuredPair {
     pub distance_changed: bool,
     /// The same with a line for each way: the least for two links.
     pub pair_ns: Interval,
-    /// For links of few messages.
+    /// For links of few small messages.
+    pub small: Suited,
+    /// For links of few longer ones.
     pub short: Suited,
-    /// For longer ones.
+    /// For links of many messages.
     pub long: Suited,
+}
+
+impl MeasuredPair {
+    /// Each class, its word, and what suits it.
+    pub(crate) fn suited(&self) -> impl Iterator<Item = (LinkClass, &'static str, &Suited)> {
+        let suited = [&self.small, &self.short, &self.long];
+        LinkClass::ALL.iter().zip(suited).map(|(&(class, word), suited)| (class, word, suited))
+    }
 }
 
 /// A pair that could not be measured.
@@ -149,9 +159,9 @@ impl MachineProfile {
             if !seen.insert(pair.cpus) {
                 return Err(format!("pairs[{at}].cpus is [{one}, {other}] once more"));
             }
-            for (length, suited) in [("short", &pair.short), ("long", &pair.long)] {
+            for (_, class, suited) in pair.suited() {
                 check_chosen(&suited.chosen)
-                    .map_err(|wrong| format!("pairs[{at}].{length}.chosen.{wrong}"))?;
+                    .map_err(|wrong| format!("pairs[{at}].{class}.chosen.{wrong}"))?;
             }
         }
         Ok(())
@@ -178,11 +188,13 @@ impl MachineProfile {
 
     /// What it says of links, for a plan; `file` is how users know it.
     pub fn links(&self, file: String) -> LinkProfile {
-        let tuned = |pair: &MeasuredPair| TunedPair {
-            cpus: pair.cpus,
-            distance_changed: pair.distance_changed,
-            short: other_than_usual(Length::Short, &pair.short),
-            long: other_than_usual(Length::Long, &pair.long),
+        let tuned = |pair: &MeasuredPair| {
+            let MeasuredPair { cpus, distance_changed, .. } = *pair;
+            let mut suited = [None; LinkClass::ALL.len()];
+            for (class, _, found) in pair.suited() {
+                suited[class as usize] = other_than_usual(class, found);
+            }
+            TunedPair { cpus, distance_changed, suited }
         };
         let (time, pairs) = (self.time.clone(), self.pairs.iter().map(tuned).collect());
         LinkProfile::Measured { file, time, pairs }
@@ -190,8 +202,8 @@ impl MachineProfile {
 }
 
 /// What was chosen; `None` if that is the default.
-fn other_than_usual(length: Length, suited: &Suited) -> Option<LinkTuning> {
-    (suited.chosen != length.usual()).then_some(suited.chosen)
+fn other_than_usual(class: LinkClass, suited: &Suited) -> Option<LinkTuning> {
+    (suited.chosen != usual(class)).then_some(suited.chosen)
 }
 
 /// A text as it may stand on a terminal: cut at [`TEXT_MAX`], and without what is no letter there.

@@ -5,13 +5,13 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use sinew_control::WrittenTuning;
 use sinew_figures::Interval;
-use sinew_plan::plan::LinkTuning;
+use sinew_plan::plan::{LinkClass, LinkTuning};
 
-use crate::candidates::{Length, fetch_ahead, hand_over, layouts_and_gaps};
+use crate::candidates::{fetch_ahead, hand_over, layouts_and_gaps, measured, usual};
 use crate::sides::Gone;
 
 /// Candidates of a step, from what was chosen before it.
-type Candidates = fn(Length, LinkTuning) -> Vec<LinkTuning>;
+type Candidates = fn(LinkClass, LinkTuning) -> Vec<LinkTuning>;
 
 /// What is tried in turn, each from what was chosen before: all at once would be four times as
 /// many.
@@ -57,7 +57,7 @@ pub struct Tried {
     pub speed: Interval,
 }
 
-/// What suits links of one length between two CPUs.
+/// What suits links of one class between two CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suited {
@@ -147,16 +147,16 @@ impl Found {
     }
 }
 
-/// Searches for what suits links of this length. Each round begins with `begin`, whose answer is
+/// Searches for what suits links of this class. Each round begins with `begin`, whose answer is
 /// held until it ends, and measures every candidate of its step once at every size, in an order of
 /// its own: what the host does meanwhile hits all of them.
 pub(crate) fn search<T>(
-    length: Length,
+    class: LinkClass,
     rounds: usize,
     begin: impl Fn(usize) -> Result<T, Gone>,
     measure: impl Fn(&LinkTuning, u32) -> Result<f64, Gone>,
 ) -> Result<Found, Gone> {
-    let (usual, sizes) = (length.usual(), length.sizes());
+    let (usual, sizes) = (usual(class), measured(class).sizes);
     // The default is the first.
     let mut all = vec![Contender::new(usual, rounds)];
     let (mut chosen, mut tried) = (0, Vec::new());
@@ -165,7 +165,7 @@ pub(crate) fn search<T>(
     for (step, (_, candidates)) in STEPS.into_iter().enumerate() {
         let mut contend = vec![0];
         let so_far = all[chosen].tuning;
-        for tuning in [so_far].into_iter().chain(candidates(length, so_far)) {
+        for tuning in [so_far].into_iter().chain(candidates(class, so_far)) {
             let at = all.iter().position(|it| it.tuning == tuning).unwrap_or(all.len());
             if at == all.len() {
                 all.push(Contender::new(tuning, rounds));
@@ -239,11 +239,11 @@ mod tests {
     use super::*;
 
     /// What is found if messages take so long.
-    fn found(length: Length, ns: impl Fn(&LinkTuning, usize) -> f64) -> Suited {
-        searched(length, |tuning, round, _| ns(tuning, round)).settle(None)
+    fn found(class: LinkClass, ns: impl Fn(&LinkTuning, usize) -> f64) -> Suited {
+        searched(class, |tuning, round, _| ns(tuning, round)).settle(None)
     }
 
-    fn searched(length: Length, ns: impl Fn(&LinkTuning, usize, u32) -> f64) -> Found {
+    fn searched(class: LinkClass, ns: impl Fn(&LinkTuning, usize, u32) -> f64) -> Found {
         let round = Cell::new(0);
         let begin = |at| {
             round.set(at);
@@ -251,7 +251,7 @@ mod tests {
         };
         let measure =
             |tuning: &LinkTuning, bytes: u32| Ok(ns(tuning, round.get(), bytes) * f64::from(bytes));
-        search(length, 9, begin, measure).expect("nothing fails")
+        search(class, 9, begin, measure).expect("nothing fails")
     }
 
     #[test]
@@ -261,11 +261,11 @@ mod tests {
             let gap = if tuning.gap_ns == 0 { 0.0 } else { 20.0 };
             layout + gap + if tuning.hands_over { 9.0 } else { 0.0 }
         };
-        for length in Length::ALL {
-            let suited = found(length, ns);
+        for &(class, _) in LinkClass::ALL {
+            let suited = found(class, ns);
             let LinkTuning { layout, gap_ns, hands_over, .. } = suited.chosen;
             assert_eq!((layout, gap_ns, hands_over), (SlotLayout::Sequence, 0, false));
-            assert_eq!(suited.tried[0].tuning, length.usual());
+            assert_eq!(suited.tried[0].tuning, usual(class));
             assert_eq!(suited.tried[0].speed.median, 1.0);
             let best = suited.tried.iter().rfind(|row| row.tuning == suited.chosen);
             assert_eq!(best.expect("it was tried").times[0].ns.median % 60.0, 0.0);
@@ -273,7 +273,7 @@ mod tests {
             // In each step each once, the default first.
             let rows: Vec<_> = suited.tried.iter().map(|row| (row.step, row.tuning)).collect();
             assert!((1..rows.len()).all(|at| !rows[..at].contains(&rows[at])));
-            assert!((1..=3).all(|step| rows.contains(&(step, length.usual()))));
+            assert!((1..=3).all(|step| rows.contains(&(step, usual(class)))));
             assert!(rows.is_sorted_by_key(|(step, _)| *step));
         }
     }
@@ -286,8 +286,8 @@ mod tests {
             SlotLayout::Sequence if round.is_multiple_of(3) => 130.0,
             SlotLayout::Sequence => 70.0,
         };
-        let suited = found(Length::Short, ns);
-        assert_eq!(suited.chosen, Length::Short.usual());
+        let suited = found(LinkClass::Short, ns);
+        assert_eq!(suited.chosen, usual(LinkClass::Short));
         let sequence = suited.tried.iter().find(|row| row.tuning.layout == SlotLayout::Sequence);
         assert!(sequence.expect("it was tried").speed.median > 1.4);
     }
@@ -298,15 +298,15 @@ mod tests {
             SlotLayout::Index => 100.0,
             SlotLayout::Sequence => 70.0 + (tuning.gap_ns as usize + 5 * round) as f64 % 7.0,
         };
-        let usual = Length::Long.usual();
+        let usual = usual(LinkClass::Long);
         let chosen = LinkTuning { layout: SlotLayout::Sequence, ..usual };
-        assert_eq!(found(Length::Long, ns).chosen, chosen);
+        assert_eq!(found(LinkClass::Long, ns).chosen, chosen);
     }
 
     #[test]
     fn a_side_that_fails_ends_the_search() {
         let failing = |_: &LinkTuning, _| Err(Gone("it broke".into()));
-        let found = search(Length::Long, 3, |_| Ok(()), failing);
+        let found = search(LinkClass::Long, 3, |_| Ok(()), failing);
         assert_eq!(found.err(), Some(Gone("it broke".into())));
     }
 
@@ -321,8 +321,8 @@ mod tests {
             true if round < 9 => 70.0,
             _ => 100.0,
         };
-        let suited = found(Length::Short, ns);
-        assert_eq!((suited.chosen, suited.speed.median), (Length::Short.usual(), 1.0));
+        let suited = found(LinkClass::Short, ns);
+        assert_eq!((suited.chosen, suited.speed.median), (usual(LinkClass::Short), 1.0));
         let of_step = |step| {
             let of = |row: &&Tried| row.step == step && is_sequence(&row.tuning);
             suited.tried.iter().find(of).expect("it was tried").speed.median
@@ -332,16 +332,16 @@ mod tests {
 
     #[test]
     fn a_gain_that_is_a_loss_at_one_size_is_not_taken() {
-        let at_8 = |loss: f64| {
+        let at_64 = |loss: f64| {
             let ns = move |tuning: &LinkTuning, _, bytes| match (is_sequence(tuning), bytes) {
-                (true, 8) => 100.0 * loss,
+                (true, 64) => 100.0 * loss,
                 (true, _) => 60.0,
                 _ => 100.0,
             };
-            searched(Length::Short, ns).settle(None).chosen
+            searched(LinkClass::Short, ns).settle(None).chosen
         };
-        assert_eq!(at_8(1.2), Length::Short.usual());
-        assert!(is_sequence(&at_8(1.0)));
+        assert_eq!(at_64(1.2), usual(LinkClass::Short));
+        assert!(is_sequence(&at_64(1.0)));
     }
 
     #[test]
@@ -351,9 +351,9 @@ mod tests {
                 true => [80.0, 60.0, 80.0 - spread as f64][round % 3],
                 false => 100.0,
             };
-            found(Length::Long, ns).chosen
+            found(LinkClass::Long, ns).chosen
         };
-        assert_eq!(ns(60), Length::Long.usual());
+        assert_eq!(ns(60), usual(LinkClass::Long));
         assert!(is_sequence(&ns(20)));
     }
 
@@ -367,12 +367,12 @@ mod tests {
                 true => near_ns,
                 false => 100.0,
             };
-            searched(Length::Long, ns).settle(is_far).chosen
+            searched(LinkClass::Long, ns).settle(is_far).chosen
         };
         assert!(is_sequence(&chosen(80.0, Some(&is_far))));
         assert!(is_sequence(&chosen(93.0, None)));
-        assert_eq!(chosen(96.0, Some(&is_far)), Length::Long.usual());
+        assert_eq!(chosen(96.0, Some(&is_far)), usual(LinkClass::Long));
         // All of it was measured while they were far: nobody knows.
-        assert_eq!(chosen(80.0, Some(&[true; 27])), Length::Long.usual());
+        assert_eq!(chosen(80.0, Some(&[true; 27])), usual(LinkClass::Long));
     }
 }

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use sinew_figures::units::{ratio, time};
 use sinew_figures::wrap::wrap_at;
-use sinew_plan::plan::SHORT_MAX;
+use sinew_plan::plan::LinkClass;
 
-use crate::candidates::Length;
+use crate::candidates::{measured, usual};
 use crate::profile::{MachineProfile, MeasuredPair};
 use crate::search::{GAIN_MIN, STEPS, Suited, Tried};
 
@@ -47,18 +47,16 @@ fn pair(row: &MeasuredPair, text: &mut String) {
         );
         wrap_at(text, "", &moved, COLUMNS);
     }
-    let short = format!("short links, of {SHORT_MAX} messages at most: a round trip");
-    suited(&short, Length::Short, &row.short, text);
-    suited("long links: a message of a stream", Length::Long, &row.long, text);
+    row.suited().for_each(|(class, _, found)| suited(class, found, text));
 }
 
-fn suited(what: &str, length: Length, suited: &Suited, text: &mut String) {
-    line(text, format_args!("\n{what}"));
+fn suited(class: LinkClass, suited: &Suited, text: &mut String) {
+    line(text, format_args!("\n{}", measured(class).what));
     let row = |mark: char, [layout, polls, ahead, over]: [&str; 4], times: String, speed: &str| {
         format!("{mark} {layout:<9} {polls:<22} {ahead:<5} {over:<4} {times}  {speed}")
     };
     let cell = |text: String| format!("{text:>9}");
-    let sizes = length.sizes().iter().map(|bytes| cell(format!("{bytes} B"))).collect();
+    let sizes = measured(class).sizes.iter().map(|bytes| cell(format!("{bytes} B"))).collect();
     let head = ["layout", "between polls", "ahead", "over"];
     line(text, format_args!("{}", row(' ', head, sizes, "times as fast as the default")));
     let mut shown = 0;
@@ -77,7 +75,7 @@ fn suited(what: &str, length: Length, suited: &Suited, text: &mut String) {
         let times = times.iter().map(|size| cell(time(size.ns.median))).collect();
         line(text, format_args!("{}", row(mark, words, times, &speed.to_string())));
     }
-    line(text, format_args!("  * {}", why(length, suited)));
+    line(text, format_args!("  * {}", why(class, suited)));
     if let (Some(worst), Some(costs)) = (suited.worst(), suited.worst_costs()) {
         let costs = ratio(costs);
         line(text, format_args!("  the worst on purpose costs {costs} times: {}", worst.tuning));
@@ -85,8 +83,8 @@ fn suited(what: &str, length: Length, suited: &Suited, text: &mut String) {
 }
 
 /// Why this was chosen.
-fn why(length: Length, suited: &Suited) -> String {
-    if suited.chosen != length.usual() {
+fn why(class: LinkClass, suited: &Suited) -> String {
+    if suited.chosen != usual(class) {
         return format!("chosen: faster than the default, {} times", suited.speed);
     }
     match suited.tried.iter().any(|row| row.speed.low > GAIN_MIN) {

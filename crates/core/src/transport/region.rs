@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use sinew_link::observe::Seen;
 use sinew_link::{Corrupt, Layout, RegionError, Tuning, broadcast, latest, queue};
-use sinew_plan::plan::{Delivery, LinkTuning, SHORT_MAX, SlotLayout, Sync, Wait};
+use sinew_plan::plan::{Delivery, LinkTuning, SHORT_MAX, SMALL_MAX, SlotLayout, Sync, Wait};
 
 use super::kernel::Kernel;
 use super::{Carrier, Claim, LinkShape, Peek, Received, Receiver, Sender, Sent, mutex};
@@ -14,8 +14,16 @@ use crate::clock::pause_ns;
 use crate::fault::{Cause, Fault};
 use crate::sys::Region;
 
-// A plan calls those links short that are tuned as short ones.
-const _: () = assert!(SHORT_MAX == sinew_link::SHORT_MAX);
+// What a plan calls short and small is so here.
+const _: () = {
+    const fn sequenced(message_size: u32) -> usize {
+        let shape = sinew_link::Shape::queue(message_size, 0, 1);
+        sinew_link::Shape { layout: Layout::Sequence, ..shape }.region_len()
+    }
+    assert!(SHORT_MAX == sinew_link::SHORT_MAX);
+    let small = sequenced(SMALL_MAX);
+    assert!(small == sequenced(1) && small < sequenced(SMALL_MAX + 1));
+};
 
 /// Opens a link between threads.
 pub(super) fn open_in_process(shape: &LinkShape) -> io::Result<(Carrier, Carrier)> {

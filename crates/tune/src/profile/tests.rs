@@ -3,14 +3,13 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::candidates::Length;
 use crate::search::search;
 
 /// A profile of this machine in which messages take the same time whatever is tried.
 pub(crate) fn profile() -> MachineProfile {
     let interval = |ns| Interval::of(&[ns; 3]).expect("three");
-    let suited = |length| {
-        let found = search(length, 3, |_| Ok(()), |_, _| Ok(100.0));
+    let suited = |class| {
+        let found = search(class, 3, |_| Ok(()), |_, _| Ok(100.0));
         found.unwrap_or_else(|_| panic!("no side fails")).settle(None)
     };
     let pair = |cpus| MeasuredPair {
@@ -20,8 +19,9 @@ pub(crate) fn profile() -> MachineProfile {
         token_range_ns: [130.0, 150.0],
         distance_changed: false,
         pair_ns: interval(170.0),
-        short: suited(Length::Short),
-        long: suited(Length::Long),
+        small: suited(LinkClass::Small),
+        short: suited(LinkClass::Short),
+        long: suited(LinkClass::Long),
     };
     let mut profile = MachineProfile::new("2026-01-02T03:04:05Z".into(), Machine::read());
     profile.pairs = vec![pair([0, 1]), pair([0, 2])];
@@ -52,7 +52,7 @@ fn a_profile_is_read_as_it_was_written() {
     };
     assert_eq!((file.as_str(), pairs.len(), pairs[1].cpus), ("a.json", 2, [0, 2]));
     // What was chosen is the default.
-    assert_eq!((pairs[0].short, pairs[0].long), (None, None));
+    assert_eq!(pairs[0].suited, [None; 3]);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn what_is_out_of_range_is_refused_with_its_place_and_what_to_do() {
     refused("", "no machine profile: EOF");
     refused("[1]", "no machine profile");
     bad("/format", "tea".into(), "expected the format 'sinew machine profile', it is 'tea'");
-    bad("/version", 1.into(), "it is of version 1, expected 2");
+    bad("/version", 1.into(), "it is of version 1, expected 3");
     bad("/time", "\u{1b}[2J".into(), "time: expected a line");
     bad("/machine/kernel", "x".repeat(201).into(), "machine.kernel: expected a line of 200 bytes");
     bad("/pairs/1/cpus", json!([1, 1]), "pairs[1].cpus is [1, 1], expected two different CPUs");
@@ -80,6 +80,7 @@ fn what_is_out_of_range_is_refused_with_its_place_and_what_to_do() {
     typed["pairs"][0]["short"]["chosen"]["gab_ns"] = 7.into();
     refused(&typed.to_string(), "unknown field `gab_ns`");
     let mut many = profile();
+    many.pairs[0].small.tried.clear();
     many.pairs[0].short.tried.clear();
     many.pairs[0].long.tried.clear();
     many.pairs = (1..=PAIRS_MAX as u32 + 1)
@@ -104,12 +105,13 @@ fn a_file_of_all_pairs_is_not_too_long_to_be_read() {
     // Figures with as many digits as there are, and with all that can be tried.
     let ns = Cell::new(100.0);
     let measure = |_: &LinkTuning, _| Ok(ns.replace(ns.get() * 1.000_123_456_789));
-    let suited = |length| {
-        let found = search(length, 21, |_| Ok(()), measure);
+    let suited = |class| {
+        let found = search(class, 21, |_| Ok(()), measure);
         found.unwrap_or_else(|_| panic!("no side fails")).settle(None)
     };
     let mut pair = profile().pairs.remove(0);
-    (pair.short, pair.long) = (suited(Length::Short), suited(Length::Long));
+    (pair.small, pair.short) = (suited(LinkClass::Small), suited(LinkClass::Short));
+    pair.long = suited(LinkClass::Long);
     let bytes = json!(pair).to_string().len();
     assert!((PAIR_BYTES_MAX / 8..PAIR_BYTES_MAX * 3 / 4).contains(&bytes), "{bytes}");
 }
