@@ -98,7 +98,9 @@ pub mod wait;
 
 pub use memory::{Memory, RawMemory};
 pub use region::create;
-pub use shape::{CAPACITY_MAX, Delivery, Layout, MESSAGE_SIZE_MAX, RegionError, SHORT_MAX, Shape};
+pub use shape::{
+    CAPACITY_MAX, Delivery, Layout, MESSAGE_SIZE_MAX, RegionError, SHORT_MAX, SMALL_MAX, Shape,
+};
 pub use tuning::Tuning;
 pub use wait::{Os, Wait};
 

@@ -58,6 +58,9 @@ pub const CAPACITY_MAX: u32 = 1 << 24;
 /// there so that many do. The best for one is bad for the other, by a factor of up to ten.
 pub const SHORT_MAX: u32 = 16;
 
+/// Longest message, bytes, that shares a cache line with its sequence.
+pub const SMALL_MAX: u32 = 60;
+
 /// What a region is made for. Both sides state it, and attaching compares it with the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -77,11 +80,14 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A queue in the index layout. On an Intel Xeon the sequence layout saved up to a third of a
-    /// round trip of 8 B; on an AMD EPYC it costs half of one, and a stream of 8 B takes three
-    /// times as long (`cargo bench -p sinew-link --bench layouts`; docs/lab.md).
+    /// A queue. A short one of small messages has the sequence layout: on an Intel Xeon that saves
+    /// a third of a round trip, on an AMD EPYC it costs 7 to 17 %. Any other one has the index
+    /// layout: through a long one of 8 B the sequence layout takes a stream four times as long
+    /// (`cargo bench -p sinew-link --bench layouts`; docs/lab.md).
     pub const fn queue(message_size: u32, type_hash: u32, capacity: u32) -> Shape {
-        let layout = Layout::Index;
+        let is_short = capacity <= SHORT_MAX;
+        let is_small = message_size <= SMALL_MAX;
+        let layout = if is_short && is_small { Layout::Sequence } else { Layout::Index };
         Shape { delivery: Delivery::Queue, message_size, type_hash, capacity, layout, parks: false }
     }
 
@@ -156,15 +162,18 @@ impl Shape {
 
 // The drawing in the crate's documentation; C and bare-metal peers rely on it.
 const _: () = {
-    const fn sequenced(message_size: u32) -> Shape {
-        Shape { layout: Layout::Sequence, ..Shape::queue(message_size, 0, 8) }
+    const fn index(message_size: u32, capacity: u32) -> usize {
+        Shape { layout: Layout::Index, ..Shape::queue(message_size, 0, capacity) }.region_len()
+    }
+    const fn sequenced(message_size: u32) -> usize {
+        Shape { layout: Layout::Sequence, ..Shape::queue(message_size, 0, 8) }.region_len()
     }
     assert!(SLOTS == 640 && LINE == 128);
-    assert!(sequenced(4).region_len() == 640 + 8 * 64);
-    assert!(sequenced(124).region_len() == 640 + 8 * 128);
-    assert!(Shape::queue(4, 0, 8).region_len() == 640 + 8 * 8);
-    assert!(Shape::queue(125, 0, 8).region_len() == 640 + 8 * 128);
-    assert!(Shape::queue(130, 0, 2).region_len() == 640 + 2 * 136);
+    assert!(sequenced(4) == 640 + 8 * 64 && sequenced(SMALL_MAX) == 640 + 8 * 64);
+    assert!(sequenced(SMALL_MAX + 1) == 640 + 8 * 128 && sequenced(124) == 640 + 8 * 128);
+    assert!(index(4, 8) == 640 + 8 * 8);
+    assert!(index(125, 8) == 640 + 8 * 128);
+    assert!(index(130, 2) == 640 + 2 * 136);
     assert!(Shape::latest(60, 0).region_len() == 640 + 4 * 64);
     assert!(Shape::latest(61, 0).region_len() == 640 + 4 * 128);
 };

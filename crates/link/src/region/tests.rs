@@ -26,7 +26,7 @@ fn a_header_that_differs_in_any_word_is_refused_with_both_figures() {
 
 #[test]
 fn who_attaches_takes_the_layout_that_the_header_says() {
-    let stated = Shape::queue(8, 7, 4);
+    let stated = Shape { layout: Layout::Index, ..Shape::queue(8, 7, 4) };
     let made = Shape { layout: Layout::Sequence, ..stated };
     let heap = Heap::made(&made, 0);
     let mut writer = queue::Writer::attach(heap.clone(), &stated).expect("either layout");
