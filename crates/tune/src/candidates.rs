@@ -81,9 +81,14 @@ pub(crate) fn hand_over(_: LinkClass, from: LinkTuning) -> Vec<LinkTuning> {
     vec![LinkTuning { hands_over: !from.hands_over, ..from }]
 }
 
-/// The same of fetching ahead.
-pub(crate) fn fetch_ahead(_: LinkClass, from: LinkTuning) -> Vec<LinkTuning> {
-    vec![LinkTuning { fetches_ahead: !from.fetches_ahead, ..from }]
+/// The same of fetching ahead; of small messages, which are never fetched, there is nothing to try.
+pub(crate) fn fetch_ahead(class: LinkClass, from: LinkTuning) -> Vec<LinkTuning> {
+    match class {
+        LinkClass::Small => vec![],
+        LinkClass::Short | LinkClass::Long => {
+            vec![LinkTuning { fetches_ahead: !from.fetches_ahead, ..from }]
+        }
+    }
 }
 
 #[cfg(test)]
