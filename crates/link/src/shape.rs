@@ -81,9 +81,10 @@ pub struct Shape {
 
 impl Shape {
     /// A queue. A short one of small messages has the sequence layout: on an Intel Xeon that saves
-    /// a third of a round trip, on an AMD EPYC it costs 7 to 17 %. Any other one has the index
-    /// layout: through a long one of 8 B the sequence layout takes a stream four times as long
-    /// (`cargo bench -p sinew-link --bench layouts`; docs/lab.md).
+    /// a third of a round trip; on an AMD EPYC it costs up to a fifth while its CPUs are near each
+    /// other, and saves a tenth while they are far apart. Any other one has the index layout:
+    /// through a long one of 8 B the sequence layout takes a stream four times as long (`cargo
+    /// bench -p sinew-link --bench layouts`; docs/lab.md).
     pub const fn queue(message_size: u32, type_hash: u32, capacity: u32) -> Shape {
         let is_short = capacity <= SHORT_MAX;
         let is_small = message_size <= SMALL_MAX;
