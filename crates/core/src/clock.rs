@@ -32,7 +32,7 @@ pub struct Clock {
 }
 
 /// One time on both clocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// By the monotonic clock, ns.
     pub ns: u64,
@@ -111,7 +111,7 @@ impl Clock {
     /// The least difference between two times by the counter, ns: on some processors it moves in
     /// steps of 10 ns. Measured by the first call, which takes some microseconds.
     pub fn step_ns(self) -> f64 {
-        if self.has_counter() { *STEP_TICKS as f64 * self.ns_per_tick } else { 1.0 }
+        if self.has_counter() { self.exact_ns(*STEP_TICKS) } else { 1.0 }
     }
 
     /// A time as a difference of ticks.
@@ -123,7 +123,13 @@ impl Clock {
     /// A difference of ticks in nanoseconds.
     #[inline]
     pub fn ns(self, ticks: u64) -> u64 {
-        if self.has_counter() { (ticks as f64 * self.ns_per_tick) as u64 } else { ticks }
+        if self.has_counter() { self.exact_ns(ticks) as u64 } else { ticks }
+    }
+
+    /// The same with its fraction.
+    #[inline]
+    pub fn exact_ns(self, ticks: u64) -> f64 {
+        ticks as f64 * if self.has_counter() { self.ns_per_tick } else { 1.0 }
     }
 }
 
@@ -134,27 +140,36 @@ fn stand_in() -> u64 {
     now_ns()
 }
 
-/// How far the counter moves at a time, ticks. Some move in steps of which each is about as long as
-/// a reading takes: then all differences are multiples of it, give or take a tick where a virtual
-/// machine scales the counter.
+/// How far the counter moves at a time, ticks.
 static STEP_TICKS: LazyLock<u64> = LazyLock::new(|| {
     const READINGS: usize = 2000;
-    // Shorter ones do not matter, and cannot be told from one tick.
-    const STEPS: Range<u64> = 8..512;
     let mut before = sys::ticks();
-    let mut difference = |at| {
+    let difference = |at| {
         // Of different lengths, or the work itself would look like a step.
         (0..at % 61).for_each(|n| _ = black_box(n));
         let now = sys::ticks();
         now.wrapping_sub(std::mem::replace(&mut before, now))
     };
-    let differences: Vec<u64> = (0..READINGS).map(&mut difference).collect();
-    let explains = |step: &u64| {
-        let is_multiple = |of: &&u64| (**of + 1) % step <= 2;
-        differences.iter().filter(is_multiple).count() > READINGS * 95 / 100
+    step_of(&(0..READINGS).map(difference).collect::<Vec<_>>())
+});
+
+/// By what a counter moves between readings that are these differences apart. On some processors
+/// that is about as long as a reading takes: then nearly all differences are multiples of it, give
+/// or take a tick where a virtual machine scales the counter. Else it is one tick.
+fn step_of(differences: &[u64]) -> u64 {
+    // Shorter ones do not matter, and cannot be told from one tick.
+    const STEPS: Range<u64> = 8..512;
+    // No multiple of anything: of these a coarse counter, whose ticks are long, has only such.
+    let moved = || differences.iter().copied().filter(|&ticks| ticks > 1);
+    let explains = |&step: &u64| {
+        // Over many steps the ticks that a scaled one lacks add up.
+        let few = || moved().filter(|&ticks| ticks < 8 * step);
+        let multiples = few().filter(|ticks| ticks + 1 >= step && (ticks + 1) % step <= 2);
+        let (multiples, few) = (multiples.count(), few().count());
+        multiples * 100 > few * 95 && few * 10 > differences.len()
     };
     STEPS.rev().find(explains).unwrap_or(1)
-});
+}
 
 /// How long a PAUSE takes, ns, rounded; 10 to 60, as the processor's maker likes.
 static PAUSE_NS: LazyLock<u32> = LazyLock::new(measure_pause_ns);
@@ -226,17 +241,20 @@ mod tests {
     }
 
     #[test]
-    fn the_step_of_the_counter_is_no_longer_than_a_few_readings() {
-        let clock = Clock::calibrate();
-        let step_ns = clock.step_ns();
-        let moved = |_| {
-            let first = clock.ticks();
-            std::iter::repeat_with(|| clock.ticks() - first).find(|ticks| *ticks > 1)
-        };
-        let least = (0..1000).filter_map(moved).min().expect("it moves");
-        // A step that a virtual machine scaled may be a tick shorter.
-        assert!(step_ns <= (least + 1) as f64 * clock.rate().max(1e-9) || clock.rate() == 0.0);
-        assert!(step_ns > 0.0 && Clock::from_rate(0.0).step_ns() == 1.0);
+    fn the_step_of_a_counter_is_what_its_differences_are_multiples_of() {
+        let times = |pattern: &[u64]| pattern.repeat(200);
+        // An AMD EPYC whose counter a virtual machine scales.
+        assert_eq!(step_of(&times(&[26, 52, 26, 25, 1, 26, 78, 26, 51, 26])), 26);
+        // The same with long work between readings, of which 50 steps are two ticks short.
+        assert_eq!(step_of(&times(&[26, 52, 26, 78, 1298, 1298, 1298])), 26);
+        // A fine counter, of which a reading takes some twenty ticks.
+        assert_eq!(step_of(&times(&[18, 20, 22, 35, 44, 19, 61])), 1);
+        // Coarse ones: ticks of 40 ns, and one that stands still.
+        assert_eq!(step_of(&times(&[0, 1, 0, 0, 1, 2, 1, 3])), 1);
+        assert_eq!(step_of(&times(&[0, 1, 1])), 1);
+        assert_eq!(step_of(&times(&[0])), 1);
+        let step_ns = Clock::calibrate().step_ns();
+        assert!(step_ns > 0.0 && Clock::from_rate(0.0).step_ns() == 1.0, "{step_ns}");
     }
 
     #[test]

@@ -58,9 +58,7 @@ impl Timer {
             before = now;
         }
         steps.sort_unstable();
-        // One count of the clock may be less than a nanosecond: a great many of them are not.
-        const MANY: u64 = 1 << 20;
-        let overhead_ns = clock.ns(steps[READINGS / 2] * MANY) as f64 / MANY as f64;
+        let overhead_ns = clock.exact_ns(steps[READINGS / 2]);
         Timer { overhead_ns, resolution_ns: clock.step_ns() }
     }
 

@@ -23,9 +23,6 @@ use crate::words::words;
 /// Places that are read between two readings of the clock, so that its cost does not show; few
 /// enough that all of them stay in the nearest cache.
 const PLACES: usize = 8;
-/// How often a batch reads each place, where nothing is written in between: many times, or the
-/// steps of the clock would show.
-const PASSES_OLD: usize = 16;
 /// Fewest batches of a round.
 const BATCHES_MIN: usize = 100;
 
@@ -47,6 +44,12 @@ words! {
 }
 
 impl Value {
+    /// How often a batch reads each place. Where nothing is written in between, many times, or the
+    /// steps of the clock would show.
+    fn passes(self) -> usize {
+        if self == Value::Old { 16 } else { 1 }
+    }
+
     /// Whether a writer on another CPU takes part.
     pub(super) fn is_shared(self) -> bool {
         self == Value::WrittenMeanwhile
@@ -183,7 +186,7 @@ impl<const WORDS: usize> Reads<'_, WORDS> {
         R: FnMut(&mut Bytes<WORDS>) -> bool + Send,
     {
         let (budget, Reference { cpus, clock, .. }) = (self.budget.get(), self.reference);
-        let (cpus, clock) = (*cpus, *clock);
+        let (cpus, clock, passes) = (*cpus, *clock, self.value.passes());
         let mut value = [[0; 8]; WORDS];
         places.iter_mut().for_each(|place| (place.write)(&value));
         let (mut writers, mut readers): (Vec<_>, Vec<_>) =
@@ -194,10 +197,10 @@ impl<const WORDS: usize> Reads<'_, WORDS> {
         };
         match self.value {
             Value::Old => {
-                on_thread(cpus.near, || batches(clock, budget, PASSES_OLD, &mut readers, || Ok(())))
+                on_thread(cpus.near, || batches(clock, budget, passes, &mut readers, || Ok(())))
             }
             Value::New => on_thread(cpus.near, || {
-                batches(clock, budget, 1, &mut readers, || {
+                batches(clock, budget, passes, &mut readers, || {
                     write_all();
                     Ok(())
                 })
@@ -206,7 +209,7 @@ impl<const WORDS: usize> Reads<'_, WORDS> {
                 let turn = AtomicU32::new(READS);
                 // Release and acquire, here and there: who has the turn alone touches the places.
                 let near = |life: &Life| {
-                    let found = batches(clock, budget, 1, &mut readers, || {
+                    let found = batches(clock, budget, passes, &mut readers, || {
                         turn.store(WRITES, Ordering::Release);
                         life.until(|| (turn.load(Ordering::Acquire) == READS).then_some(()))
                     });
@@ -236,8 +239,6 @@ fn batches<const WORDS: usize>(
     readers: &mut [impl FnMut(&mut Bytes<WORDS>) -> bool],
     mut before: impl FnMut() -> Result<(), Gone>,
 ) -> Result<Vec<f64>, Gone> {
-    /// A batch takes few counts of the clock; so its nanoseconds keep their fractions.
-    const FINE: u64 = 1024;
     let mut found = vec![];
     let until_ns = now_ns() + budget.as_nanos() as u64;
     while now_ns() < until_ns || found.len() < BATCHES_MIN {
@@ -254,7 +255,7 @@ fn batches<const WORDS: usize>(
                 place += 1 + high_bit(into[0]);
             }
         }
-        let ns = clock.ns(clock.ticks().wrapping_sub(start) * FINE) as f64 / FINE as f64;
+        let ns = clock.exact_ns(clock.ticks().wrapping_sub(start));
         found.push(ns / (readers.len() * passes) as f64);
     }
     // The first ones warmed up the caches.
@@ -276,8 +277,7 @@ impl<const WORDS: usize> Contender for Reads<'_, WORDS> {
             Ok((ours, [before, seqlock()?].concat()))
         };
         let (ours, seqlock) = measure().map_err(|Gone(why)| why)?;
-        let passes = if self.value == Value::Old { PASSES_OLD } else { 1 };
-        let step_ns = self.reference.clock.step_ns() / (PLACES * passes) as f64;
+        let step_ns = self.reference.clock.step_ns() / (PLACES * self.value.passes()) as f64;
         let seqlock = of_means(seqlock, step_ns);
         row.measure_mut("read_of_a_seqlock").add_round(&seqlock.values, seqlock.median_ns, None);
         let ours = of_means(ours, step_ns);
