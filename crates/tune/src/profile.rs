@@ -73,10 +73,10 @@ pub struct MeasuredPair {
 }
 
 impl MeasuredPair {
-    /// Each class, its word, and what suits it.
-    pub(crate) fn suited(&self) -> impl Iterator<Item = (LinkClass, &'static str, &Suited)> {
-        let suited = [&self.small, &self.short, &self.long];
-        LinkClass::ALL.iter().zip(suited).map(|(&(class, word), suited)| (class, word, suited))
+    /// What suits each class, in the order of [`LinkClass::ALL`].
+    pub(crate) fn suited(&self) -> [(LinkClass, &Suited); LinkClass::ALL.len()] {
+        let MeasuredPair { small, short, long, .. } = self;
+        [(LinkClass::Small, small), (LinkClass::Short, short), (LinkClass::Long, long)]
     }
 }
 
@@ -159,9 +159,9 @@ impl MachineProfile {
             if !seen.insert(pair.cpus) {
                 return Err(format!("pairs[{at}].cpus is [{one}, {other}] once more"));
             }
-            for (_, class, suited) in pair.suited() {
+            for (class, suited) in pair.suited() {
                 check_chosen(&suited.chosen)
-                    .map_err(|wrong| format!("pairs[{at}].{class}.chosen.{wrong}"))?;
+                    .map_err(|wrong| format!("pairs[{at}].{}.chosen.{wrong}", class.word()))?;
             }
         }
         Ok(())
@@ -188,13 +188,10 @@ impl MachineProfile {
 
     /// What it says of links, for a plan; `file` is how users know it.
     pub fn links(&self, file: String) -> LinkProfile {
-        let tuned = |pair: &MeasuredPair| {
-            let MeasuredPair { cpus, distance_changed, .. } = *pair;
-            let mut suited = [None; LinkClass::ALL.len()];
-            for (class, _, found) in pair.suited() {
-                suited[class as usize] = other_than_usual(class, found);
-            }
-            TunedPair { cpus, distance_changed, suited }
+        let tuned = |pair: &MeasuredPair| TunedPair {
+            cpus: pair.cpus,
+            distance_changed: pair.distance_changed,
+            suited: pair.suited().map(|(class, suited)| other_than_usual(class, suited)),
         };
         let (time, pairs) = (self.time.clone(), self.pairs.iter().map(tuned).collect());
         LinkProfile::Measured { file, time, pairs }

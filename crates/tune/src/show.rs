@@ -47,7 +47,7 @@ fn pair(row: &MeasuredPair, text: &mut String) {
         );
         wrap_at(text, "", &moved, COLUMNS);
     }
-    row.suited().for_each(|(class, _, found)| suited(class, found, text));
+    row.suited().into_iter().for_each(|(class, found)| suited(class, found, text));
 }
 
 fn suited(class: LinkClass, suited: &Suited, text: &mut String) {
