@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use sinew_agent::{BoardRow, image};
 use sinew_control::Spec;
 use sinew_core::privileges;
 use sinew_flow::try_spans;
 use sinew_runtime::Kinds;
 use sinew_runtime::confine::check_user;
 use sinew_spec::plan::{Plan, TargetMachine};
-use sinew_spec::{Diagnostic, SpecSource, TEXT_LEN_MAX, compile, diagnose, render};
+use sinew_spec::{
+    Diagnostic, GuestImage, SpecSource, TEXT_LEN_MAX, compile, diagnose, images_of, render,
+};
 
 use crate::answer::{BAD_REQUEST, error_json, print};
 
@@ -60,15 +63,26 @@ pub(crate) fn load(
     let text = read(path).map_err(|error| LoadError::Request(format!("{file}: {error}")))?;
     let overrides = overrides.iter().map(|text| split(text)).collect::<Result<Vec<_>, _>>()?;
     let kinds = nodes.catalogue();
-    let source = SpecSource { file: &file, text: &text, overrides: &overrides };
+    let base = folder_of(path);
+    let images = read_images(&text, &base);
+    let source = SpecSource { file: &file, text: &text, overrides: &overrides, images: &images };
     match compile(&source, &kinds, machine) {
         Ok(plan) => {
-            let (base, machine) = (folder_of(path), machine.clone());
-            let spec = Spec { file, text, base, overrides, machine };
+            let machine = machine.clone();
+            let spec = Spec { file, text, base, overrides, images, machine };
             Ok(Loaded { spec, plan })
         }
         Err(diagnostics) => Err(LoadError::Spec(text, diagnostics, vec![])),
     }
+}
+
+/// The tables of kinds of the images that a spec names; why not, of one that cannot be read.
+fn read_images(text: &str, base: &Path) -> Vec<GuestImage> {
+    let read = |(image, board)| {
+        let table = image::read(&base.join(&image), BoardRow::of(board));
+        GuestImage { image, board, table: table.map(|image| image.table().to_vec()) }
+    };
+    images_of(text).into_iter().map(read).collect()
 }
 
 /// [`load`]s the spec, then makes every node, as a domain would at its start, and drops it again:
@@ -88,6 +102,11 @@ pub(crate) fn load_and_make(
             let (message, help) = text.split_once("; ").unwrap_or((&text, ""));
             placed.push((domain.user_span, message.to_owned(), help.to_owned()));
         }
+        let Some(guest) = domain.guest() else { continue };
+        if let Some(missing) = (BoardRow::of(guest.board).missing)() {
+            let (message, help) = missing.split_once("; ").unwrap_or((&missing, ""));
+            placed.push((guest.image_span, message.to_owned(), help.to_owned()));
+        }
     }
     for (index, node) in plan.nodes.iter().enumerate() {
         for refusal in nodes.check_node(plan, index, &loaded.spec.base).err().unwrap_or_default() {
@@ -105,8 +124,8 @@ pub(crate) fn load_and_make(
     if placed.is_empty() && others.is_empty() {
         return Ok(loaded);
     }
-    let Spec { file, text, overrides, .. } = loaded.spec;
-    let source = SpecSource { file: &file, text: &text, overrides: &overrides };
+    let Spec { file, text, overrides, images, .. } = loaded.spec;
+    let source = SpecSource { file: &file, text: &text, overrides: &overrides, images: &images };
     let diagnostics = diagnose(&source, placed);
     Err(LoadError::Spec(text, diagnostics, others))
 }
@@ -121,7 +140,7 @@ pub(crate) fn load_to_run(
     machine: &TargetMachine,
 ) -> Result<Loaded, LoadError> {
     let loaded = load_and_make(path, overrides, nodes, machine)?;
-    let Loaded { spec: Spec { file, text, base, overrides, .. }, plan } = &loaded;
+    let Loaded { spec: Spec { file, text, base, overrides, images, .. }, plan } = &loaded;
     if (0..plan.nodes.len()).any(|node| plan.is_flow(node)) {
         try_spans().map_err(|error| LoadError::Request(error.to_string()))?;
     }
@@ -136,7 +155,7 @@ pub(crate) fn load_to_run(
         return Ok(loaded);
     }
     let placed = refused.into_iter().map(|it| (it.span.unwrap_or_default(), it.message, it.help));
-    let diagnostics = diagnose(&SpecSource { file, text, overrides }, placed);
+    let diagnostics = diagnose(&SpecSource { file, text, overrides, images }, placed);
     Err(LoadError::Spec(loaded.spec.text, diagnostics, vec![]))
 }
 

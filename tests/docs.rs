@@ -38,7 +38,7 @@ fn blocks(beginning: &str) -> Vec<(String, String)> {
 
 /// The plan of a piece of YAML.
 fn plan(page: &str, text: &str) -> Plan {
-    let source = SpecSource { file: page, text, overrides: &[] };
+    let source = SpecSource { file: page, text, overrides: &[], images: &[] };
     let plan = compile(&source, &sinew::kinds().catalogue(), &TargetMachine::of(vec![0, 1]));
     plan.unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
 }

@@ -12,6 +12,8 @@ use super::File;
 
 /// The modules of each crate, from below.
 pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
+    ("crates/agent/src", &[&["boards", "ivshmem"], &["image", "keeper"]]),
+    ("crates/carve-out/src", &[&["text"], &["fault", "node", "row"], &["image"]]),
     (
         "crates/control/src",
         &[
@@ -73,8 +75,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "crates/link/src",
         &[
-            &["memory"],
-            &["shape"],
+            &["memory", "message"],
+            &["shape", "words"],
             &["tuning"],
             &["cells"],
             &["region"],
@@ -111,8 +113,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         "crates/spec/src",
         &[
             &["diagnostic", "keys", "nearest", "order"],
-            &["chain", "value", "yaml"],
-            &["fields", "picture"],
+            &["chain", "guest", "value", "yaml"],
+            &["fields", "images", "picture"],
             &["firewall", "ports"],
             &["draft", "schema"],
             &["rules"],
@@ -136,6 +138,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["view"],
         ],
     ),
+    ("kinds/ethercat/src", &[&["cia402", "frame"]]),
     (
         "kinds/flows/src",
         &[&["json", "script", "testing", "work"], &["bridge", "check", "http", "path"]],
@@ -144,7 +147,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         "kinds/robot/src",
         &[
             &["file", "kinematics", "messages", "testing", "workspace"],
-            &["arm", "ethercat", "path"],
+            &["arm", "path"],
             &["ethercat_master", "ik", "path_planner"],
             &["drives"],
         ],

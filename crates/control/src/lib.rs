@@ -43,7 +43,7 @@ pub use self::peer::{Caller, PeerId};
 pub use self::server::{Incoming, PEERS_MAX, Server};
 use crate::status::{Event, FlowFigures, Status};
 
-pub use spec::{Spec, WrittenTuning};
+pub use spec::{Spec, WrittenImages, WrittenTuning};
 pub use supervisor::Supervisor;
 
 /// Version of the protocol: the first key of every line. Whoever speaks another one is told so.

@@ -2,8 +2,12 @@
 
 use std::path::PathBuf;
 
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sinew_plan::plan::{LinkClass, LinkProfile, LinkTuning, SlotLayout, TargetMachine, TunedPair};
+use sinew_plan::GuestImage;
+use sinew_plan::plan::{
+    Board, LinkClass, LinkProfile, LinkTuning, SlotLayout, TargetMachine, TunedPair,
+};
 
 /// The spec of the run, to make the same plan again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +20,9 @@ pub struct Spec {
     pub base: PathBuf,
     /// `node.parameter` and the value that takes the place of the spec's.
     pub overrides: Vec<(String, String)>,
+    /// The tables of kinds of its guests' images, as they were read.
+    #[serde(default, serialize_with = "write_images", deserialize_with = "read_images")]
+    pub images: Vec<GuestImage>,
     /// What the plan was made for.
     #[serde(with = "WrittenMachine")]
     pub machine: TargetMachine,
@@ -72,6 +79,39 @@ pub struct WrittenTuning {
 enum WrittenLayout {
     Index,
     Sequence,
+}
+
+/// How a [`GuestImage`] is written.
+#[derive(Serialize, Deserialize)]
+struct WrittenImage {
+    image: String,
+    board: String,
+    table: Result<Vec<u8>, String>,
+}
+
+/// The images of a spec, as they are written.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct WrittenImages(
+    /// The images.
+    #[serde(serialize_with = "write_images", deserialize_with = "read_images")]
+    pub Vec<GuestImage>,
+);
+
+fn write_images<S: Serializer>(images: &[GuestImage], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(images.iter().map(|GuestImage { image, board, table }| WrittenImage {
+        image: image.clone(),
+        board: board.word().to_owned(),
+        table: table.clone(),
+    }))
+}
+
+fn read_images<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<GuestImage>, D::Error> {
+    let image = |WrittenImage { image, board, table }: WrittenImage| {
+        let board = Board::ALL.iter().find(|(_, word)| *word == board);
+        let (board, _) = board.ok_or_else(|| D::Error::custom("a board that there is not"))?;
+        Ok(GuestImage { image, board: *board, table })
+    };
+    Vec::<WrittenImage>::deserialize(from)?.into_iter().map(image).collect()
 }
 
 /// A pair in a list.

@@ -152,10 +152,35 @@ impl Region {
         Region::mapped(file, ProtFlags::READ)
     }
 
+    /// Maps `len` bytes of a region from `offset` on, a multiple of 4096: a link in the memory of a
+    /// guest.
+    ///
+    /// # Errors
+    /// As for [`Region::map`]; or the bytes are not all in the region.
+    pub fn map_part(file: OwnedFd, offset: usize, len: usize) -> io::Result<Region> {
+        let whole = sealed_len(&file)?;
+        if len == 0 || offset.checked_add(len).is_none_or(|end| end > whole) {
+            let text = format!("{len} bytes from {offset} are not in a region of {whole}");
+            return Err(io::Error::other(text));
+        }
+        Region::mapped_from(file, ProtFlags::READ | ProtFlags::WRITE, offset, len)
+    }
+
     fn mapped(file: OwnedFd, rights: ProtFlags) -> io::Result<Region> {
         let len = sealed_len(&file)?;
-        // SAFETY: the kernel chooses the address, so no memory in use is replaced.
-        let base = unsafe { mmap(ptr::null_mut(), len, rights, MapFlags::SHARED, &file, 0) }?;
+        Region::mapped_from(file, rights, 0, len)
+    }
+
+    fn mapped_from(
+        file: OwnedFd,
+        rights: ProtFlags,
+        offset: usize,
+        len: usize,
+    ) -> io::Result<Region> {
+        let (flags, from) = (MapFlags::SHARED, offset as u64);
+        // SAFETY: the kernel chooses the address, so no memory in use is replaced; the bytes are in
+        // the file, which cannot shrink.
+        let base = unsafe { mmap(ptr::null_mut(), len, rights, flags, &file, from) }?;
         Ok(Region::own(base.cast(), len, Some(file)))
     }
 
@@ -307,6 +332,27 @@ pub fn lock(addresses: &Range<usize>) -> io::Result<()> {
     let base = ptr::without_provenance_mut(addresses.start);
     // SAFETY: it changes no byte and no right, whatever is mapped there.
     Ok(unsafe { mlock(base, addresses.len()) }?)
+}
+
+/// Has the program that `command` starts killed when the thread ends that starts it.
+pub fn end_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    let ask = move || {
+        // SAFETY: it changes what the kernel does at the parent's end and touches no memory of
+        // ours; a system call is async-signal-safe.
+        if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // It may have ended before we asked.
+        // SAFETY: getppid cannot fail and touches no memory.
+        if unsafe { libc::getppid() } as u32 != parent {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes system calls only, which are
+    // async-signal-safe, and makes errors that hold no memory.
+    unsafe { command.pre_exec(ask) };
 }
 
 /// Keeps these descriptors open in the program that `command` starts, and beside standard input,

@@ -51,11 +51,11 @@ pub(crate) fn compiled(
     cpus: &[u32],
 ) -> Result<RunRequest, String> {
     let machine = TargetMachine::of(cpus.to_vec());
-    let source = SpecSource { file, text: &text, overrides: &overrides };
+    let source = SpecSource { file, text: &text, overrides: &overrides, images: &[] };
     let plan = compile(&source, kinds, &machine)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let (file, base) = (file.into(), folder());
-    Ok(RunRequest::new(Spec { file, text, base, overrides, machine }, plan))
+    Ok(RunRequest::new(Spec { file, text, base, overrides, machine, ..Spec::default() }, plan))
 }
 
 /// Where the arm's files are while this process needs them.

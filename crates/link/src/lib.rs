@@ -87,6 +87,7 @@ pub mod counter;
 mod heap;
 pub mod latest;
 mod memory;
+pub mod message;
 pub mod observe;
 #[cfg(all(test, loom))]
 mod proofs;
@@ -95,6 +96,8 @@ mod region;
 mod shape;
 mod tuning;
 pub mod wait;
+#[cfg(not(all(test, loom)))]
+mod words;
 
 pub use memory::{Memory, RawMemory};
 pub use region::create;
@@ -103,6 +106,8 @@ pub use shape::{
 };
 pub use tuning::Tuning;
 pub use wait::{Os, Wait};
+#[cfg(not(all(test, loom)))]
+pub use words::SharedWords;
 
 /// The peer wrote what no peer may write: a position outside the link. Give the link up; a fresh
 /// [`create`] makes it whole again.

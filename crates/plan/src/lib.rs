@@ -9,6 +9,17 @@ pub mod plan;
 
 pub use item::{Data, Entry, Item, LinePlaces};
 
+/// The table of kinds of a guest's image, which whoever compiles a spec has read for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestImage {
+    /// The file, as the spec names it.
+    pub image: String,
+    /// What it is to run on.
+    pub board: plan::Board,
+    /// The bytes of the table; else why it cannot be had, then `; ` and what to do.
+    pub table: Result<Vec<u8>, String>,
+}
+
 /// A place in one of the texts that are compiled: 0 is the spec, n the n-th override of the command
 /// line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -84,6 +84,23 @@ pub struct ServiceDomain {
     pub stop_deadline_ns: u64,
     /// What it may use.
     pub limits: ServiceLimits,
+    /// The other operating system under which its nodes run, if one does.
+    pub guest: Option<Guest>,
+}
+
+/// Another operating system on the same chip, and the image that runs there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guest {
+    /// The image's file, relative to the folder of the spec.
+    pub image: String,
+    /// Where the spec says so.
+    pub image_span: Span,
+    /// What it runs on.
+    pub board: Board,
+    /// The memory that both systems see.
+    pub memory_bytes: u64,
+    /// Nominal spacing of its nodes' cycles.
+    pub period_ns: u64,
 }
 
 /// What the flows of a service domain run on.
@@ -296,6 +313,16 @@ option_enum! {
         Unix = "unix",
         /// A TCP connection over loopback.
         Tcp = "tcp",
+        /// Memory that a guest's operating system sees too.
+        CarveOut = "carve_out",
+    }
+}
+
+option_enum! {
+    /// What a guest runs on.
+    pub Board {
+        /// A Cortex-A15 that QEMU emulates.
+        Virt = "virt",
     }
 }
 
@@ -376,6 +403,11 @@ impl Domain {
         }
     }
 
+    /// The other operating system that its nodes run under, if one does.
+    pub fn guest(&self) -> Option<&Guest> {
+        self.service()?.guest.as_ref()
+    }
+
     /// Its realtime threads: none of a service domain.
     pub fn threads(&self) -> &[Thread] {
         self.realtime().map_or(&[], |realtime| &realtime.threads)
@@ -386,6 +418,11 @@ impl Plan {
     /// Whether a node runs in a service domain.
     pub fn is_service(&self, node: usize) -> bool {
         self.domains[self.nodes[node].domain].service().is_some()
+    }
+
+    /// Whether a node runs under the operating system of a guest.
+    pub fn is_guest(&self, node: usize) -> bool {
+        self.domains[self.nodes[node].domain].guest().is_some()
     }
 
     /// Whether a node takes part in flows.
@@ -440,6 +477,24 @@ impl Plan {
     /// Whether a link joins the core and a service.
     pub fn leaves_core(&self, link: &Link) -> bool {
         self.is_service(link.from.node) != self.is_service(link.to.node)
+    }
+
+    /// Whether a thread awaits a link at the end of its cycle: the clock releases it, and the link
+    /// brings a cycle later what a thread has made of it that an input releases. Who has a clock of
+    /// its own answers no cycle.
+    pub fn is_feedback(&self, link: &Link) -> bool {
+        let release = |node: usize| {
+            let Node { domain, thread, .. } = self.nodes[node];
+            self.domains[domain].threads().get(thread).map(|thread| thread.release)
+        };
+        let by_input = matches!(release(link.from.node), Some(Release::Input(_)));
+        link.delay && !link.fused && by_input && release(link.to.node) == Some(Release::Timer)
+    }
+
+    /// The guest's domain in whose memory a link lies, if it leads to or from a guest.
+    pub fn carve_out(&self, link: &Link) -> Option<usize> {
+        let end = [link.from.node, link.to.node].into_iter().find(|&node| self.is_guest(node));
+        end.map(|node| self.nodes[node].domain)
     }
 
     /// What an end of a link is called: `node.port`.

@@ -20,6 +20,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use sinew_control::WrittenImages;
+use sinew_spec::GuestImage;
+
 /// Version of the format. A reader that knows another one refuses the file.
 pub const VERSION: u32 = 2;
 /// How the name of a part ends, behind a dot.
@@ -67,6 +70,8 @@ pub struct PartHead {
     pub base: PathBuf,
     /// `node.parameter` and the value that took the place of the spec's.
     pub overrides: Vec<(String, String)>,
+    /// The tables of kinds of its guests' images.
+    pub images: Vec<GuestImage>,
     /// The CPUs that the plan was made for.
     pub cpus: Vec<u32>,
     /// What to add to a monotonic time to get nanoseconds since 1970.
@@ -88,6 +93,7 @@ impl PartHead {
             ("file", self.file.clone()),
             ("base", self.base.display().to_string()),
             ("overrides", serde_json::to_string(&self.overrides).expect(json)),
+            ("images", serde_json::to_string(&WrittenImages(self.images.clone())).expect(json)),
             ("cpus", serde_json::to_string(&self.cpus).expect(json)),
             ("clock_offset_ns", self.clock_offset_ns.to_string()),
             ("host", self.host.clone()),
@@ -109,6 +115,8 @@ impl PartHead {
         }
         let json = |key: &str, error| format!("metadata '{key}': {error}");
         let overrides = serde_json::from_str(text(metadata, "overrides")?);
+        // A recording from before there were guests has none.
+        let images = metadata.get("images").map(|text| serde_json::from_str::<WrittenImages>(text));
         let cpus = serde_json::from_str(text(metadata, "cpus")?);
         Ok(PartHead {
             run: text(metadata, "run")?.into(),
@@ -118,6 +126,11 @@ impl PartHead {
             file: text(metadata, "file")?.into(),
             base: text(metadata, "base")?.into(),
             overrides: overrides.map_err(|error| json("overrides", error))?,
+            images: images
+                .transpose()
+                .map_err(|error| json("images", error))?
+                .unwrap_or_default()
+                .0,
             cpus: cpus.map_err(|error| json("cpus", error))?,
             clock_offset_ns: number(metadata, "clock_offset_ns")?,
             host: text(metadata, "host")?.into(),
@@ -193,6 +206,7 @@ pub(crate) fn first() -> PartHead {
         file: "arm.yaml".into(),
         base: "nowhere".into(),
         overrides: vec![],
+        images: vec![],
         cpus: vec![0, 1],
         clock_offset_ns: 0,
         host: "here".into(),

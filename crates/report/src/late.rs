@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use sinew_core::trace::ThreadId;
 use sinew_figures::units::counted;
 use sinew_runtime::observer::Observer;
-use sinew_spec::plan::{Plan, Release};
+use sinew_spec::plan::Plan;
 
 use self::account::{Account, Judgement};
 use self::explain::Cause;
@@ -185,10 +185,10 @@ impl Thread {
         let node = |&node: &usize| plan.nodes[node].name.clone();
         let times = Times { period_ns: realtime.period_ns, deadline_ns: realtime.deadline_ns };
         // As the runtime does it: see `Assembly::thread`.
-        let awaited = plan.links.iter().filter(|link| {
-            let is_awaited = planned.release == Release::Timer && link.delay && !link.fused;
-            is_awaited && planned.nodes.contains(&link.to.node)
-        });
+        let awaited = plan
+            .links
+            .iter()
+            .filter(|link| plan.is_feedback(link) && planned.nodes.contains(&link.to.node));
         let mut feedback: Vec<_> = awaited
             .map(|link| &plan.nodes[link.from.node])
             .map(|node| (node.name.clone(), ThreadId::of(node)))

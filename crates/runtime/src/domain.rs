@@ -1,6 +1,7 @@
 //! The process of a domain: the parent starts this program again for each. What all of them
 //! do stands here; then each runs as its role says.
 
+mod guest;
 mod injected;
 mod realtime;
 mod service;
@@ -8,7 +9,7 @@ mod service;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use sinew_core::panics;
 use sinew_core::sys::{Region, adopt};
 use sinew_core::transport::{Carrier, LinkShape, row};
 use sinew_spec::plan::{Plan, Role, Transport};
-use sinew_spec::{SpecSource, compile};
+use sinew_spec::{SpecSource, compile, guest as memory};
 
 use crate::kinds::Kinds;
 use crate::launch::Launch;
@@ -62,7 +63,10 @@ fn run(launch: &Launch, kinds: &Kinds, board: &Board, halt: &Arc<Halt>) -> Resul
     let process = Process { launch, plan: &plan, kinds, board, halt };
     match &plan.domains[launch.domain].role {
         Role::Realtime(domain) => realtime::run(&process, domain, ends),
-        Role::Service(domain) => service::run(&process, domain, ends),
+        Role::Service(domain) => match &domain.guest {
+            Some(guest) => guest::run(&process, domain, guest),
+            None => service::run(&process, domain, ends),
+        },
     }
 }
 
@@ -157,6 +161,7 @@ fn plan(launch: &Launch, kinds: &Kinds) -> Result<Plan, FaultAt> {
         file: &launch.spec.file,
         text: &launch.spec.text,
         overrides: &launch.spec.overrides,
+        images: &launch.spec.images,
     };
     let mut plan =
         compile(&source, &kinds.catalogue(), &launch.spec.machine).map_err(|errors| {
@@ -176,8 +181,10 @@ fn ends(launch: &Launch, plan: &Plan) -> io::Result<Carriers> {
     // Ends of one broadcast that are in this domain share a region, and so a descriptor.
     let mut regions: BTreeMap<RawFd, Region> = BTreeMap::new();
     let mut carrier = |link: usize, descriptor: RawFd| -> io::Result<Carrier> {
-        if plan.links[link].transport != Transport::SharedMemory {
-            return adopt(descriptor).map(Carrier::Stream);
+        match plan.links[link].transport {
+            Transport::SharedMemory => {}
+            Transport::CarveOut => return in_carve_out(plan, link, adopt(descriptor)?),
+            _ => return adopt(descriptor).map(Carrier::Stream),
         }
         Ok(Carrier::Region(match regions.entry(descriptor) {
             Entry::Occupied(known) => known.get().clone(),
@@ -206,6 +213,14 @@ fn ends(launch: &Launch, plan: &Plan) -> io::Result<Carriers> {
         }
     }
     Ok(ends)
+}
+
+/// The end of a link in the memory of a guest.
+fn in_carve_out(plan: &Plan, link: usize, memory: OwnedFd) -> io::Result<Carrier> {
+    let guest = plan.carve_out(&plan.links[link]).unwrap_or_default();
+    let row = memory::rows(plan, guest).into_iter().find(|(at, _)| *at == link);
+    let row = row.ok_or_else(|| io::Error::other("the link has no place in its guest's memory"))?.1;
+    Region::map_part(memory, row.offset as usize, row.size as usize).map(Carrier::Region)
 }
 
 fn at_start(fault: Fault) -> FaultAt {

@@ -7,10 +7,11 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use fastrand::Rng;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGKILL, SIGSEGV, SIGSTOP};
 use signal_hook::low_level::{emulate_default_handler, raise};
+use sinew_carve_out::Trial;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::sys::Region;
 use sinew_spec::catalogue::{MessageType, Scalar};
@@ -38,7 +39,7 @@ pub enum Target {
     Link(usize),
 }
 
-/// What happens. The first eleven happen to nodes, the others to links.
+/// What happens. The first twelve happen to nodes, the others to links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InjectedFault {
@@ -53,6 +54,8 @@ pub enum InjectedFault {
     Kill,
     /// It sends SIGSTOP to its own process, in the middle of a cycle.
     Stop,
+    /// Its processor meets an instruction that there is not. In a guest alone.
+    Undefined,
     /// It never comes back from its update; it sleeps.
     Hang,
     /// After its update there is a NaN in each output that holds numbers.
@@ -94,6 +97,41 @@ impl Injection {
     pub(crate) fn due(injections: &[Injection], number: u64) -> Option<InjectedFault> {
         injections.iter().find(|injection| injection.at_cycle == number).map(|it| it.what)
     }
+}
+
+/// What goes wrong on purpose in a node of a guest, and before which cycle of this life; `beats`
+/// were in the lives before, so nothing happens twice.
+pub(crate) fn trial(injections: &[Injection], node: usize, beats: u64) -> (Trial, u32) {
+    let due = |injection: &Injection| {
+        let trial = match injection.what {
+            InjectedFault::Panic => Trial::Panic,
+            InjectedFault::Error => Trial::Error,
+            InjectedFault::Segv => Trial::DataAbort,
+            InjectedFault::Undefined => Trial::Undefined,
+            InjectedFault::Hang => Trial::Loop,
+            InjectedFault::FailStart => return Some((Trial::FailStart, 0)),
+            InjectedFault::Hostile => Trial::Garbage,
+            _ => return None,
+        };
+        Some((trial, u32::try_from(injection.at_cycle.checked_sub(beats)?).ok()?))
+    };
+    of_guest(injections, node).find_map(due).unwrap_or((Trial::None, 0))
+}
+
+/// The same, of what its emulator is sent.
+pub(crate) fn signal(injections: &[Injection], node: usize, beats: u64) -> Option<(Signal, u64)> {
+    of_guest(injections, node).find_map(|injection| {
+        let signal = match injection.what {
+            InjectedFault::Kill => Signal::KILL,
+            InjectedFault::Stop => Signal::STOP,
+            _ => return None,
+        };
+        Some((signal, injection.at_cycle.checked_sub(beats)?))
+    })
+}
+
+fn of_guest(injections: &[Injection], node: usize) -> impl Iterator<Item = &Injection> {
+    injections.iter().filter(move |injection| injection.target == Target::Node(node))
 }
 
 /// Writes garbage into all words of a region.

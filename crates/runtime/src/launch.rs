@@ -57,6 +57,8 @@ pub(crate) struct Open {
     pub(crate) supervisor: Option<RawFd>,
     /// Where its CPU profile goes, and how often in a second of CPU time it is looked.
     pub(crate) profile: Option<(RawFd, u32)>,
+    /// Of a guest: the memory that it and the core see.
+    pub(crate) carve_out: Option<RawFd>,
     /// Link and descriptor of its writing end.
     pub(crate) writers: Vec<(usize, RawFd)>,
     /// Link and descriptor of its reading end.
@@ -88,6 +90,7 @@ impl Open {
         all.extend(self.traces.iter().chain(&self.counters).chain(&self.supervisor));
         all.extend(self.observed.iter().map(|&(_, _, number)| number));
         all.extend(self.profile.map(|(file, _)| file));
+        all.extend(self.carve_out);
         all.extend(self.writers.iter().chain(&self.readers).map(|&(_, number)| number));
         all
     }
@@ -95,7 +98,8 @@ impl Open {
 
 #[cfg(test)]
 mod tests {
-    use sinew_spec::plan::{LinkProfile, LinkTuning, SlotLayout, TargetMachine, TunedPair};
+    use sinew_spec::GuestImage;
+    use sinew_spec::plan::{Board, LinkProfile, LinkTuning, SlotLayout, TargetMachine, TunedPair};
 
     use super::*;
     use crate::inject::{InjectedFault, Target};
@@ -126,6 +130,11 @@ mod tests {
             text: "name: ü\n- x".into(),
             base: "/some/where".into(),
             overrides: vec![("planner.laps".into(), "0".into())],
+            images: vec![GuestImage {
+                image: "guard.elf".into(),
+                board: Board::Virt,
+                table: Ok(vec![1, 255]),
+            }],
             machine: machine(),
         };
         let injection = |what| Injection { target: Target::Node(1), at_cycle: 42, what };
@@ -151,6 +160,7 @@ mod tests {
                 observed: vec![(0, 1, 13)],
                 supervisor: Some(14),
                 profile: Some((15, 99)),
+                carve_out: Some(16),
                 writers: vec![(0, 8)],
                 readers: vec![(1, 9), (2, 10)],
             },

@@ -100,7 +100,9 @@ fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
     let decided = graph.joined.iter().map(|joined| {
         let &Joined { from, to, link, .. } = joined;
         let (a, b) = (graph.homes[from.node], graph.homes[to.node]);
-        let decided = decide(joined, graph.reach(from, to), a, b);
+        let domains = &graph.draft.domains;
+        let guest = [a, b].iter().any(|home| domains[home.domain].guest().is_some());
+        let decided = decide(joined, graph.reach(from, to), guest, a, b);
         let other = link.transport.filter(|&given| given != decided.transport);
         if let Some(other) = other {
             let (from, to) = (show(graph.draft, from), show(graph.draft, to));

@@ -19,11 +19,12 @@ pub(crate) use names::{Member, of_file};
 pub(crate) use node::{Link, Node, read_default};
 pub(crate) use set::set;
 use sinew_plan::catalogue::Kind;
-use sinew_plan::{Data, Item};
+use sinew_plan::{Data, GuestImage, Item};
 
 use self::reader::{Reader, Site};
 use crate::diagnostic::{Lines, Report};
 use crate::fields::{Fields, list};
+use crate::images;
 use crate::keys;
 
 /// The whole spec.
@@ -42,6 +43,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) is_bare_list: bool,
     /// All nodes and blocks by scope and name.
     members: HashMap<(usize, &'a str), Member>,
+    /// The images of guests that were read.
+    pub(crate) images: &'a [GuestImage],
     pub(crate) lines: &'a Lines,
     /// Where all that is wrong is said.
     pub(crate) report: &'a Report,
@@ -55,6 +58,7 @@ pub(crate) fn read<'a>(
     catalogue: &[&'static Kind],
     lines: &'a Lines,
     report: &'a Report,
+    given: &'a [GuestImage],
 ) -> Option<Draft<'a>> {
     let (mut domains, mut refused) = (Vec::new(), Vec::new());
     let mut hold = false;
@@ -81,12 +85,25 @@ pub(crate) fn read<'a>(
     if let Some(item) = nodes.filter(|item| item.is_empty_list()) {
         report.error(item.span, "the graph has no nodes", "add '- kind: ...' to it");
     }
-    let mut reader = Reader::new(catalogue, report);
+    let guests = domains.iter().filter_map(Domain::guest);
+    let (catalogue, complete) = images::catalogue(catalogue, guests, given, report);
+    let mut reader = Reader::new(&catalogue, complete, report);
     reader.all(nodes.map_or(&[], |item| list(item, "nodes", report)), &Site::OUTSIDE)?;
     let (nodes, blocks) = (reader.nodes, reader.blocks);
     let members = HashMap::with_capacity(nodes.len() + blocks.len());
-    let mut draft =
-        Draft { name, hold, domains, refused, nodes, blocks, is_bare_list, members, lines, report };
+    let mut draft = Draft {
+        name,
+        hold,
+        domains,
+        refused,
+        nodes,
+        blocks,
+        is_bare_list,
+        members,
+        images: given,
+        lines,
+        report,
+    };
     draft.name_members();
     Some(draft)
 }

@@ -129,7 +129,7 @@ pub(crate) fn threads(plan: &Plan) -> Vec<ThreadWaits> {
         let mutex = link.sync == Sync::Mutex;
         if let Some(&reader) = to {
             let waits = &mut threads[reader].waits;
-            if link.delay && waits[0] == WaitsFor::Clock {
+            if plan.is_feedback(link) {
                 waits.push(WaitsFor::Link(On::Feedback, at));
             }
             if mutex {

@@ -4,7 +4,7 @@
 use self::Shape::{Fields, ListOf, MapOf, MapOfLists, Name, Names, Percent, PowerOfTwo};
 use sinew_plan::catalogue::ParameterType;
 use sinew_plan::option_enum;
-use sinew_plan::plan::{Delivery, Full, RestartPolicy, Sync, Transport, Wait};
+use sinew_plan::plan::{Board, Delivery, Full, RestartPolicy, Sync, Transport, Wait};
 
 /// Shortest period, ns: below it the release of a cycle costs as much as the cycle.
 pub const PERIOD_NS_MIN: u64 = 10_000;
@@ -197,6 +197,40 @@ pub(crate) static DOMAIN: Table = Table {
         optional("limits", Fields(&LIMITS), "What a service may use. Default: no limit."),
         optional("flows", Fields(&FLOWS), "What the flows of a service run on."),
         optional("user", Name, "User that the domain runs as. Default: who starts the graph."),
+        optional(
+            "guest",
+            Fields(&GUEST),
+            "Runs its nodes under another operating system on the same chip. The domain is a \
+             service to the others: it may fail, and is restarted; but its nodes may command \
+             actuators.",
+        ),
+    ],
+};
+
+/// A step of a guest's clock.
+pub(crate) const GUEST_STEP_NS: u64 = 1_000_000;
+
+/// Bounds of the memory that a guest and Linux see.
+const SHARED_MEMORY: Shape =
+    Shape::Value(ParameterType::Size { min_bytes: 64 << 10, max_bytes: 256 << 20 });
+
+pub(crate) static GUEST: Table = Table {
+    what: "a guest",
+    keys: &[
+        required(
+            "image",
+            Shape::Value(ParameterType::Path),
+            "The ELF file that runs there, relative to the folder of the spec. It says which kinds \
+             of nodes it has.",
+        ),
+        default("board", words(Board::WORDS), "virt", "What it runs on."),
+        default("memory", SHARED_MEMORY, "16MiB", "Memory that both systems see; a power of two."),
+        default(
+            "period",
+            duration(GUEST_STEP_NS, 1_000 * GUEST_STEP_NS),
+            "1ms",
+            "Nominal spacing of the cycles of its nodes; whole milliseconds.",
+        ),
     ],
 };
 
@@ -204,7 +238,7 @@ pub(crate) static DOMAIN: Table = Table {
 pub(crate) const OF_REALTIME: &[&str] = &["threads"];
 /// Keys of a domain that only a service has.
 pub(crate) const OF_SERVICE: &[&str] =
-    &["restart", "start_deadline", "heartbeat", "stop_deadline", "limits", "flows"];
+    &["restart", "start_deadline", "heartbeat", "stop_deadline", "limits", "flows", "guest"];
 
 pub(crate) static RESTART: Table = Table {
     what: "restart",
@@ -384,7 +418,8 @@ pub(crate) static LINK: Table = Table {
         optional(
             "transport",
             words(Transport::WORDS),
-            "How it crosses. Default: in_process inside a domain, shared_memory between domains.",
+            "How it crosses. Default: in_process inside a domain, shared_memory between domains, \
+             carve_out to and from a guest.",
         ),
         default("sync", words(Sync::WORDS), "lock_free", "How both sides keep apart."),
         default(

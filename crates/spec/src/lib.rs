@@ -12,6 +12,8 @@ mod draft;
 mod fields;
 pub mod firewall;
 mod flows;
+pub mod guest;
+mod images;
 mod join;
 pub mod keys;
 mod limits;
@@ -28,10 +30,11 @@ mod value;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, diagnose, render};
+pub use images::images_of;
 pub use nearest::suggest;
 pub use rules::catalogue_errors;
 pub use schema::schema;
-pub use sinew_plan::{Data, Entry, Item, Span, catalogue, plan};
+pub use sinew_plan::{Data, Entry, GuestImage, Item, Span, catalogue, plan};
 pub use value::{duration_ns, duration_text, expected};
 pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX, item_json};
 
@@ -50,6 +53,8 @@ pub struct SpecSource<'a> {
     pub text: &'a str,
     /// `node.parameter` and the YAML value that takes the place of the spec's.
     pub overrides: &'a [(String, String)],
+    /// The images that [`images_of`] found in the text, read.
+    pub images: &'a [GuestImage],
 }
 
 /// Compiles a spec for a machine. Linear in the length of the text, apart from a heap's logarithm.
@@ -88,7 +93,7 @@ fn build(
     let mut root = yaml::parse(source.text, 0, report)?;
     draft::set(&mut root, source.overrides, report);
     let (name, lines) = (draft::of_file(source.file), Lines::new(source.text));
-    let draft = draft::read(&root, &name, catalogue, &lines, report)?;
+    let draft = draft::read(&root, &name, catalogue, &lines, report, source.images)?;
     let (joined, joined_all) = join::join(&draft);
     let homes = place::homes(&draft);
     let (of_packets, joined) = flows::split(&draft, joined);
@@ -101,6 +106,9 @@ fn build(
     let homes: Vec<_> = homes.into_iter().collect::<Option<_>>().filter(|_| joined_all)?;
     let graph = Graph { draft: &draft, joined, flow_links, homes, order };
     let plan = assemble::plan(graph, machine)?;
+    for (span, message, help) in guest::too_small(&plan) {
+        report.error(span, message, help);
+    }
     for what in Firewall::of(&plan, machine).violations {
         let message = format!("the plan breaks the firewall of the core: {what}");
         let help = "this is a bug of the compiler; please report it with the graph";

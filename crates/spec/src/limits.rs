@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use sinew_carve_out::{NODES_MAX, Name};
 use sinew_plan::Span;
 use sinew_plan::plan::Flows;
 
@@ -24,6 +25,7 @@ struct Members {
 /// there already needs so much.
 pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Option<Home>]) {
     check_threads(draft, homes);
+    check_guests(draft, homes);
     let mut members = vec![Members::default(); draft.domains.len()];
     for (node, home) in draft.nodes.iter().zip(homes) {
         let Some(members) = home.map(|home| &mut members[home.domain]) else { continue };
@@ -71,6 +73,25 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
         let own = DESCRIPTORS_MIN as u64;
         let why = format!("{own} to begin with, and one for each of {ends} ends of links");
         check("descriptors", limits.descriptors, service.descriptors_at, own + ends, why);
+    }
+}
+
+/// Reports guests that cannot hold what the graph gives them.
+fn check_guests(draft: &Draft<'_>, homes: &[Option<Home>]) {
+    for (at, domain) in draft.domains.iter().enumerate() {
+        let Some(guest) = domain.guest() else { continue };
+        let here = |home: &Option<Home>| home.is_some_and(|home| home.domain == at);
+        let nodes = draft.nodes.iter().zip(homes).filter(|(_, home)| here(home));
+        let count = nodes.clone().count();
+        if count > NODES_MAX {
+            let message = format!("guest '{}' has {count} nodes", domain.name.text);
+            let help = format!("at most {NODES_MAX}; give it fewer, or make a second guest");
+            draft.report.error(guest.image_span, message, help);
+        }
+        for (node, _) in nodes.filter(|(node, _)| Name::new(node.name.text).is_none()) {
+            let message = format!("the name '{}' is too long for a guest", node.name.text);
+            draft.report.error(node.name.span, message, "32 bytes at most");
+        }
     }
 }
 

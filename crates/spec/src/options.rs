@@ -10,12 +10,22 @@ use crate::draft::{Draft, Link};
 use crate::join::{Joined, show};
 use crate::place::{Home, Reach};
 
-/// A link with all its options: what was written, and the defaults of where it leads.
-pub(crate) fn decide(joined: &Joined<'_, '_>, reach: Reach, a: Home, b: Home) -> plan::Link {
+/// A link with all its options: what was written, and the defaults of where it leads. `guest` says
+/// whether one end is in a guest.
+pub(crate) fn decide(
+    joined: &Joined<'_, '_>,
+    reach: Reach,
+    guest: bool,
+    a: Home,
+    b: Home,
+) -> plan::Link {
     let &Joined { from, to, message, link } = joined;
     let fused = a == b && reach == Reach::Core;
-    let transport =
-        if a.domain == b.domain { Transport::InProcess } else { Transport::SharedMemory };
+    let transport = match guest {
+        true => Transport::CarveOut,
+        false if a.domain == b.domain => Transport::InProcess,
+        false => Transport::SharedMemory,
+    };
     let by_service = matches!(reach, Reach::Inwards | Reach::Services);
     let (wait, full) = (
         if reach == Reach::Services { Wait::Park } else { Wait::Spin },
@@ -48,9 +58,15 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
     for Joined { from, to, link, .. } in joined {
         let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
         let reach = Reach::of(draft, a, b);
-        refused(link, reach, a.domain == b.domain);
+        let guests = [a, b].map(|home| draft.domains[home.domain].guest().is_some());
+        match guests {
+            [false, false] => refused(link, reach, a.domain == b.domain),
+            _ => refused_to_guest(link, reach),
+        }
         meaningless(link, reach);
-        let kind = draft.nodes[to.node].kind.filter(|_| reach == Reach::Inwards);
+        // What a guest commands is judged by the guard at the port, as what the core commands.
+        let judged = reach != Reach::Inwards || guests[0];
+        let kind = draft.nodes[to.node].kind.filter(|_| !judged);
         if kind.is_some_and(|kind| !kind.port(to.port).safe.is_empty()) {
             let message =
                 format!("a service must not command an actuator, and {} is one", show(draft, *to));
@@ -60,13 +76,36 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
     }
 }
 
+/// Reports what cannot be had on a link to or from a guest.
+fn refused_to_guest(link: &Link<'_>, reach: Reach) {
+    let report = link.fields.report;
+    if reach == Reach::Services {
+        let message = "a guest has links to the core only";
+        let help = "link it to a node of the core, and that one to the service or the guest";
+        report.error(link.node.span, message, help);
+        return;
+    }
+    if let Some(other) = link.transport.filter(|&given| given != Transport::CarveOut) {
+        let message =
+            format!("transport {} cannot cross to another operating system", other.word());
+        let help = "remove it, or write carve_out: the memory that both see";
+        report.error(link.fields.at("transport"), message, help);
+    }
+    if link.sync == Some(Sync::Mutex) {
+        let message = "two operating systems cannot share a mutex";
+        let help = "remove it, or write lock_free: only loads and stores cross";
+        report.error(link.fields.at("sync"), message, help);
+    }
+    refused_delivery(link, reach);
+}
+
 /// Reports options that cannot be had where a link leads.
 fn refused(link: &Link<'_>, reach: Reach, same_domain: bool) {
     let refuse = |option: &str, message: &str, help: &str| {
         link.fields.report.error(link.fields.at(option), message, help);
     };
     let stream =
-        |given: &Transport| ![Transport::InProcess, Transport::SharedMemory].contains(given);
+        |given: &Transport| [Transport::Pipe, Transport::Unix, Transport::Tcp].contains(given);
     let stream = link.transport.filter(stream).map(Transport::word);
     let across = match reach {
         Reach::Core => None,
@@ -103,6 +142,23 @@ fn refused(link: &Link<'_>, reach: Reach, same_domain: bool) {
             refuse("sync", &message, "remove 'sync', or write transport: shared_memory");
         }
     }
+    if link.transport == Some(Transport::CarveOut) {
+        let message = "transport carve_out leads to a guest, and there is none at either end";
+        refuse("transport", message, "remove it, or write shared_memory");
+    }
+    refused_delivery(link, reach);
+    let polls = |wait: &Wait| matches!(wait, Wait::Spin | Wait::Yield);
+    if let Some(wait) = link.wait.filter(|wait| reach == Reach::Services && polls(wait)) {
+        let help = "write park or spin_then_park: a service that polls takes a CPU from the core";
+        refuse("wait", &format!("services cannot wait with {}", wait.word()), help);
+    }
+}
+
+/// Reports a delivery that cannot cross the firewall.
+fn refused_delivery(link: &Link<'_>, reach: Reach) {
+    let refuse = |option: &str, message: &str, help: &str| {
+        link.fields.report.error(link.fields.at(option), message, help);
+    };
     match (reach, link.delivery) {
         (Reach::Outwards, Some(Delivery::Queue)) => refuse(
             "delivery",
@@ -115,11 +171,6 @@ fn refused(link: &Link<'_>, reach: Reach, same_domain: bool) {
             "write queue (a mailbox: one message a cycle, full is the service's affair) or latest",
         ),
         _ => {}
-    }
-    let polls = |wait: &Wait| matches!(wait, Wait::Spin | Wait::Yield);
-    if let Some(wait) = link.wait.filter(|wait| reach == Reach::Services && polls(wait)) {
-        let help = "write park or spin_then_park: a service that polls takes a CPU from the core";
-        refuse("wait", &format!("services cannot wait with {}", wait.word()), help);
     }
 }
 

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::iter;
 
-use sinew_plan::catalogue::Kind;
+use sinew_plan::catalogue::{Kind, RunsIn};
 use sinew_plan::plan::{End, FlowLink, Release, TargetMachine, Thread};
 
 use crate::draft::{Domain, Draft, Node, Realtime, late};
 use crate::fields::Named;
+use crate::images;
 use crate::join::Joined;
 use crate::keys::Trigger;
 use crate::nearest::suggest;
@@ -100,6 +101,11 @@ pub(crate) fn homes(draft: &Draft<'_>) -> Vec<Option<Home>> {
 
 /// Whether a node can run in its domain; reports one that cannot.
 fn fits(draft: &Draft<'_>, node: &Node<'_>, domain: &Domain<'_>) -> bool {
+    let is_of_guest = |kind: &Kind| kind.runs_in == RunsIn::Guest;
+    let of_guest = node.kind.filter(|kind| domain.guest().is_some() || is_of_guest(kind));
+    if let Some(kind) = of_guest {
+        return fits_guest(draft, node, kind, domain);
+    }
     let misplaced = |kind: &&Kind| kind.runs_in.is_service() != domain.is_service();
     let Some(kind) = node.kind.filter(misplaced) else { return true };
     draft.report.error_with(node.name.span, || {
@@ -123,6 +129,38 @@ fn fits(draft: &Draft<'_>, node: &Node<'_>, domain: &Domain<'_>) -> bool {
         (format!("node '{name}' ({kind_name}) runs in cycles, and '{home}' is a service"), help)
     });
     false
+}
+
+/// Whether a node of a guest is in the guest whose image brings its kind, and no other node is;
+/// reports one of which that is not true.
+fn fits_guest(draft: &Draft<'_>, node: &Node<'_>, kind: &Kind, domain: &Domain<'_>) -> bool {
+    let brings = |domain: &Domain<'_>| {
+        domain.guest().is_some_and(|guest| images::brings(draft.images, guest, kind))
+    };
+    let good = brings(domain);
+    if !good {
+        let (name, home) = (node.name.text, domain.name.text);
+        let bringer = draft.domains.iter().find(|domain| brings(domain));
+        let (message, help) = match (domain.guest(), bringer) {
+            (_, Some(bringer)) => (
+                format!(
+                    "node '{name}' ({}) runs in a guest, and '{home}' is another domain",
+                    kind.name
+                ),
+                format!("write 'domain: {}', whose image brings the kind", bringer.name.text),
+            ),
+            (Some(guest), None) => (
+                format!("the image of guest '{home}' brings no kind '{}'", kind.name),
+                format!("put '{name}' in another domain, or add the kind to '{}'", guest.image),
+            ),
+            (None, None) => (
+                format!("node '{name}' ({}) runs in a guest", kind.name),
+                "put it in a domain with 'guest:'".to_owned(),
+            ),
+        };
+        draft.report.error(node.name.span, message, help);
+    }
+    good
 }
 
 /// Reports a node whose domain is not there or not named.

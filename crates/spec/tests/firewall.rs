@@ -65,7 +65,7 @@ fn machine() -> TargetMachine {
 }
 
 fn plan() -> Plan {
-    let source = SpecSource { file: "graph.yaml", text: TEXT, overrides: &[] };
+    let source = SpecSource { file: "graph.yaml", text: TEXT, overrides: &[], images: &[] };
     compile(&source, &[&CYCLIC, &SERVICE], &machine()).expect("a good graph")
 }
 
@@ -126,7 +126,7 @@ polling while they wait: 3 of 3 realtime threads, on 4 CPUs
 #[test]
 fn a_graph_of_services_has_no_core_to_look_at() {
     let text = "- {kind: service, safe: {drive: {value: stop, after: 3}}}\n";
-    let source = SpecSource { file: "graph.yaml", text, overrides: &[] };
+    let source = SpecSource { file: "graph.yaml", text, overrides: &[], images: &[] };
     let plan = compile(&source, &[&SERVICE], &machine()).expect("a good graph");
     let text = Firewall::of(&plan, &machine()).text(&plan);
     assert_eq!(text, "firewall: services only, no core that could wait for them\n");
@@ -137,7 +137,7 @@ fn who_observes_the_core_is_listed() {
     let text = TEXT.replace("  screen: {}\n", "  screen: {}\n  eye: {}\n");
     let text = text + "  - {kind: observer, name: eye, domain: eye}\n";
     let compiled = |text: &str| {
-        let source = SpecSource { file: "graph.yaml", text, overrides: &[] };
+        let source = SpecSource { file: "graph.yaml", text, overrides: &[], images: &[] };
         compile(&source, &[&CYCLIC, &SERVICE, &OBSERVER], &machine())
     };
     let plan = compiled(&text).expect("a good graph");
@@ -188,8 +188,8 @@ fn every_rule_finds_the_plan_that_breaks_it() {
 fn a_thread_that_waits_for_a_service_is_found_by_what_it_waits_for() {
     let name = "link 'screen.out' -> 'a.more'";
     let thread = format!("thread 0 of domain 'core' can wait for a service, on {name}");
-    let feedback = format!("{name}: it counts as feedback, for which a cycle waits");
-    assert_eq!(found(|plan| plan.links[SCREEN_TO_A].delay = true), [feedback, thread.clone()]);
+    let delayed = format!("{name}: it is delayed, and a service is no part of the cycle");
+    assert_eq!(found(|plan| plan.links[SCREEN_TO_A].delay = true), [delayed]);
     let locked = format!("{name}: a service that holds a lock would hold up the core");
     let mutex = found(|plan| plan.links[SCREEN_TO_A].sync = Sync::Mutex);
     assert_eq!(mutex, [locked, thread.clone()]);

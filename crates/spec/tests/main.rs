@@ -4,6 +4,7 @@ mod bad;
 mod compile;
 mod firewall;
 mod flows;
+mod guests;
 mod kinds;
 mod never_panics;
 mod picture;

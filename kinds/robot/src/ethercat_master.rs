@@ -4,12 +4,12 @@ use std::f64::consts::TAU;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
-
-use super::ethercat::DRIVES;
-use super::ethercat::cia402::{CYCLIC_SYNCHRONOUS_POSITION, DriveState, control};
-use super::ethercat::frame::{
+use sinew_ethercat::DRIVES;
+use sinew_ethercat::cia402::{CYCLIC_SYNCHRONOUS_POSITION, DriveState, control};
+use sinew_ethercat::frame::{
     self, BadFrame, CheckedFrame, Command, DriveFeedback, FRAME_BYTES, WORKING_COUNTER_EXPECTED,
 };
+
 use super::messages::{AxisFeedback, FEEDBACK_OPERATIONAL, FEEDBACK_VALID, Frame, JointTargets};
 
 const IN: usize = 0;
@@ -161,7 +161,8 @@ impl Master {
     /// Takes the frame that came back; true if there is one that answers one of ours.
     fn receive(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<bool, Fault> {
         let mut frame = *io.read::<Frame>(FRAME);
-        let checked = (io.fresh(FRAME) == Fresh::New).then(|| CheckedFrame::new(&mut frame));
+        let checked =
+            (io.fresh(FRAME) == Fresh::New).then(|| CheckedFrame::new(frame.payload_mut()));
         let answers = |view: &CheckedFrame<'_>| {
             // Indices run around at 256: what is older than half of that answers nothing.
             let age = self.index.wrapping_sub(view.index());

@@ -3,7 +3,6 @@
 
 pub mod arm;
 pub mod drives;
-pub mod ethercat;
 pub mod ethercat_master;
 mod file;
 pub mod ik;
@@ -14,6 +13,7 @@ pub mod path_planner;
 pub mod workspace;
 
 use sinew_core::NodeEntry;
+pub use sinew_ethercat as ethercat;
 
 /// Every kind, one row each.
 pub const NODES: &[NodeEntry] =

@@ -121,7 +121,7 @@ pub(crate) fn story<'a>(events: impl Iterator<Item = &'a Event>) -> String {
 
 /// The plan of a graph, with these parameters in place of its own.
 pub(crate) fn plan(text: &str, overrides: &[(String, String)], cpus: &[u32]) -> Plan {
-    let source = SpecSource { file: "graph.yaml", text, overrides };
+    let source = SpecSource { file: "graph.yaml", text, overrides, images: &[] };
     compile(&source, &all_kinds().catalogue(), &TargetMachine::of(cpus.to_vec()))
         .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
 }
@@ -132,7 +132,8 @@ pub(crate) fn request(text: &str, base: PathBuf, overrides: &[(&str, &str)]) -> 
     let cpus = privileges::cpus().expect("affinity");
     let plan = plan(text, &overrides, &cpus);
     let (file, text) = ("graph.yaml".into(), text.into());
-    RunRequest::new(Spec { file, text, base, overrides, machine: TargetMachine::of(cpus) }, plan)
+    let machine = TargetMachine::of(cpus);
+    RunRequest::new(Spec { file, text, base, overrides, machine, ..Spec::default() }, plan)
 }
 
 /// Names and values as a request has them.

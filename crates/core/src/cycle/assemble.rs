@@ -147,7 +147,6 @@ impl Assembly<'_> {
         ends: &mut dyn MakeEnds,
     ) -> Result<(Executor, ReleaseSource), FaultAt> {
         let planned = &self.plan.domains[domain].threads()[thread];
-        let timer = planned.release == PlanRelease::Timer;
         let mut slots = Slots::default();
         let ports = self.lay_out(&planned.nodes, &mut slots);
         let (mut steps, mut feedback, mut release) = (Vec::new(), Vec::new(), ReleaseSource::Timer);
@@ -159,7 +158,7 @@ impl Assembly<'_> {
             let inputs = self.inputs(index, &step.wiring.ports, &mut slots, ends);
             for (link, mut input) in inputs.map_err(in_node)? {
                 input.end = next(&mut ends_seen);
-                if timer && self.plan.links[link].delay {
+                if self.plan.is_feedback(&self.plan.links[link]) {
                     feedback.push(input);
                     continue;
                 }

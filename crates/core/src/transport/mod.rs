@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 pub use kernel::Kernel;
-pub use region::{look, tuning};
+pub use region::{look, open_in, tuning};
 use sinew_link::queue;
 use sinew_plan::plan::{Delivery, Link, LinkTuning, Sync, Transport, Wait};
 
@@ -210,7 +210,7 @@ pub struct TransportRow {
 pub type MakeEnd<End> = fn(Carrier, &LinkShape) -> Result<Box<End>, Fault>;
 
 const BOTH: &[Sync] = &[Sync::LockFree, Sync::Mutex];
-const KERNEL: &[Sync] = &[Sync::LockFree];
+const LOCK_FREE: &[Sync] = &[Sync::LockFree];
 
 /// All transports.
 pub const TRANSPORTS: &[TransportRow] = &[
@@ -232,7 +232,7 @@ pub const TRANSPORTS: &[TransportRow] = &[
     },
     TransportRow {
         transport: Transport::Pipe,
-        syncs: KERNEL,
+        syncs: LOCK_FREE,
         crosses_processes: true,
         open: pipe::open,
         sender: stream::sender,
@@ -240,7 +240,7 @@ pub const TRANSPORTS: &[TransportRow] = &[
     },
     TransportRow {
         transport: Transport::Unix,
-        syncs: KERNEL,
+        syncs: LOCK_FREE,
         crosses_processes: true,
         open: unix::open,
         sender: stream::sender,
@@ -248,11 +248,20 @@ pub const TRANSPORTS: &[TransportRow] = &[
     },
     TransportRow {
         transport: Transport::Tcp,
-        syncs: KERNEL,
+        syncs: LOCK_FREE,
         crosses_processes: true,
         open: tcp::open,
         sender: stream::sender,
         receiver: stream::receiver,
+    },
+    // Who has a guest opens its links in the memory that both see, with [`open_in`].
+    TransportRow {
+        transport: Transport::CarveOut,
+        syncs: LOCK_FREE,
+        crosses_processes: true,
+        open: region::open_shared,
+        sender: region::sender,
+        receiver: region::receiver,
     },
 ];
 

@@ -6,16 +6,13 @@ use std::marker::PhantomData;
 
 use sinew_link::observe::Seen;
 use sinew_link::{Corrupt, Layout, RegionError, Tuning, broadcast, latest, queue};
-use sinew_plan::plan::{Delivery, LinkTuning, SHORT_MAX, SMALL_MAX, SlotLayout, Sync, Wait};
+use sinew_plan::plan::{Delivery, LinkTuning, SlotLayout, Sync, Wait};
 
 use super::kernel::Kernel;
 use super::{Carrier, Claim, LinkShape, Peek, Received, Receiver, Sender, Sent, mutex};
 use crate::clock::pause_ns;
 use crate::fault::{Cause, Fault};
 use crate::sys::Region;
-
-// What a plan calls short and small is so here.
-const _: () = assert!(SHORT_MAX == sinew_link::SHORT_MAX && SMALL_MAX == sinew_link::SMALL_MAX);
 
 /// Opens a link between threads.
 pub(super) fn open_in_process(shape: &LinkShape) -> io::Result<(Carrier, Carrier)> {
@@ -25,6 +22,14 @@ pub(super) fn open_in_process(shape: &LinkShape) -> io::Result<(Carrier, Carrier
 /// Opens a link between processes.
 pub(super) fn open_shared(shape: &LinkShape) -> io::Result<(Carrier, Carrier)> {
     open(shape, |len| Region::shared("sinew-link", len))
+}
+
+/// Opens a link in memory that is there already, such as a guest's.
+///
+/// # Errors
+/// The memory is too short for the shape.
+pub fn open_in(shape: &LinkShape, region: Region) -> io::Result<(Carrier, Carrier)> {
+    open(shape, |_| Ok(region))
 }
 
 fn open(

@@ -196,7 +196,8 @@ impl Maker {
     fn compile(&self, text: &str) -> Result<Graph, String> {
         let spec = &self.shared.setup.spec;
         let kinds: Vec<_> = self.shared.setup.table.iter().map(|row| row.kind).collect();
-        let source = SpecSource { file: &spec.file, text, overrides: &spec.overrides };
+        let source =
+            SpecSource { file: &spec.file, text, overrides: &spec.overrides, images: &spec.images };
         let mut plan = compile(&source, &kinds, &spec.machine).map_err(|errors| {
             let first = errors.first().map_or("", |error| error.message.as_str());
             format!("the spec does not compile: {first}")

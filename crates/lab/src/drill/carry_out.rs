@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use sinew_control::status::{DomainState, Event, EventKind, Phase};
 use sinew_core::board::FaultAt;
 use sinew_core::clock::now_ns;
@@ -21,6 +21,8 @@ use super::table::{Drill, DrilledFault, Expected, Subject};
 use crate::graph::leader;
 
 /// How often the run is looked at; its processes' ends wake us at once.
+/// Stands in what every injected fault says of itself.
+const INJECTED: &str = "injected by a drill";
 const LOOK: Duration = Duration::from_millis(10);
 /// From the first cycle to the fault at the earliest: by then a machine is up and moves.
 const WARM_UP_NS: u64 = 400_000_000;
@@ -240,7 +242,12 @@ impl Watch<'_> {
         }
         let signal =
             if self.drill.fault == DrilledFault::Stop { Signal::STOP } else { Signal::KILL };
-        kill_process(pid, signal).ok()?;
+        if signal == Signal::STOP {
+            // With what it has started, as the emulator of a guest.
+            kill_process_group(pid, signal).ok()?;
+        } else {
+            kill_process(pid, signal).ok()?;
+        }
         Some(now_ns)
     }
 
@@ -269,7 +276,12 @@ impl Watch<'_> {
         let plan = self.run.plan();
         let name = &plan.domains[self.drill.subject.domain(plan)].name;
         let of_it = |event: &&Event| event.domain.as_ref() == Some(name);
-        let ends = |event: &&Event| matches!(event.what, EventKind::Faulted | EventKind::Ended);
+        let ends = |event: &&Event| match event.what {
+            EventKind::Faulted | EventKind::Ended => true,
+            // A guest says it before it lets it happen; its end may be seen later.
+            EventKind::Output => event.text.contains(INJECTED),
+            _ => false,
+        };
         self.run.events().after(0).filter(of_it).find(ends)
     }
 
@@ -354,13 +366,14 @@ impl Watch<'_> {
         };
         let says = |word: &str| said().into_iter().find(|text| text.contains(word));
         match self.drill.fault {
-            DrilledFault::Panic | DrilledFault::Error | DrilledFault::FailStart => {
-                says("injected by a drill")
-            }
+            DrilledFault::Panic | DrilledFault::Error | DrilledFault::FailStart => says(INJECTED),
             DrilledFault::NotFinite => says("not_finite").or_else(|| self.seen_from_core()),
-            DrilledFault::Segv => says("signal 11"),
-            DrilledFault::Kill => says("signal 9"),
-            DrilledFault::Stop | DrilledFault::Flood | DrilledFault::FullDisk => None,
+            DrilledFault::Segv => says("signal 11").or_else(|| says("data abort")),
+            DrilledFault::Undefined => says("undefined instruction"),
+            DrilledFault::Kill => says("signal 9").or_else(|| says("signal: 9")),
+            // Of a guest's node it is the emulator that stands.
+            DrilledFault::Stop => says(INJECTED).and_then(|_| says("heartbeat")),
+            DrilledFault::Flood | DrilledFault::FullDisk => None,
             DrilledFault::Freeze30
             | DrilledFault::Freeze50
             | DrilledFault::Freeze80

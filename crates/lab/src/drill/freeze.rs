@@ -4,7 +4,7 @@
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::left;
 
@@ -12,16 +12,17 @@ use super::left;
 pub(super) struct Freeze(JoinHandle<Option<u64>>);
 
 impl Freeze {
-    /// Freezes a process at once, for so long. `None` if the kernel refuses.
+    /// Freezes a domain's process at once for so long, with what it has started. `None` if the
+    /// kernel refuses.
     pub(super) fn begin(pid: Pid, time: Duration) -> Option<Freeze> {
-        kill_process(pid, Signal::STOP).ok()?;
+        kill_process_group(pid, Signal::STOP).ok()?;
         let begun = Instant::now();
         Some(Freeze(thread::spawn(move || {
             thread::sleep(time);
             // It may have been killed meanwhile: then it did not stand for that long.
             let stood = left::state(u32::try_from(pid.as_raw_nonzero().get()).ok()?) == Some('T');
             let took = begun.elapsed();
-            kill_process(pid, Signal::CONT).ok()?;
+            kill_process_group(pid, Signal::CONT).ok()?;
             stood.then(|| u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
         })))
     }

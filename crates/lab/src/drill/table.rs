@@ -6,7 +6,7 @@ use std::time::Duration;
 use sinew_core::Cause;
 use sinew_core::catalogue::{Direction, Kind, Scalar};
 use sinew_runtime::inject::{InjectedFault, Target};
-use sinew_spec::plan::{Overrun, Plan, Release, RestartPolicy};
+use sinew_spec::plan::{Overrun, Plan, Realtime, RestartPolicy};
 
 use super::machine::Machine;
 use crate::words::words;
@@ -20,6 +20,8 @@ words! {
         Error = "error",
         /// It raises SIGSEGV, with the default action.
         Segv = "segv",
+        /// Its processor meets an instruction that there is not: of a guest's node.
+        Undefined = "undefined",
         /// SIGKILL: by the node, in the middle of its cycle, or from outside.
         Kill = "kill",
         /// SIGSTOP, likewise.
@@ -68,6 +70,8 @@ const OF_NODES: [DrilledFault; 10] = [
     DrilledFault::Late,
     DrilledFault::FailStart,
 ];
+/// What can happen inside a node of a guest besides.
+const OF_GUESTS: [DrilledFault; 2] = [DrilledFault::Undefined, DrilledFault::Hostile];
 /// What can happen to the process of a domain from outside.
 const OF_DOMAINS: [DrilledFault; 6] = [
     DrilledFault::Kill,
@@ -268,11 +272,17 @@ pub fn all(plan: &Plan) -> Vec<Drill> {
     let machines = Machine::all(plan);
     let graph = Whole { plan, machines: &machines };
     let nodes = (0..plan.nodes.len()).map(Subject::Node);
-    let nodes = nodes.flat_map(|node| OF_NODES.map(|fault| graph.drill(node, fault)));
+    let nodes = nodes.flat_map(|node| {
+        let is_guest = graph.guest(node).is_some();
+        let besides = OF_GUESTS.into_iter().filter(move |_| is_guest);
+        OF_NODES.into_iter().chain(besides).map(move |fault| (node, fault))
+    });
+    let nodes = nodes.map(|(node, fault)| graph.drill(node, fault));
     let domains = (0..plan.domains.len()).map(Subject::Domain);
     let domains = domains.flat_map(|domain| {
         let is_service = graph.is_service(domain);
-        let beside = OF_SERVICES.into_iter().filter(move |_| is_service);
+        let is_served = is_service && graph.guest(domain).is_none();
+        let beside = OF_SERVICES.into_iter().filter(move |_| is_served);
         OF_DOMAINS.into_iter().chain(beside).map(move |fault| (domain, fault))
     });
     let domains = domains.map(|(domain, fault)| graph.drill(domain, fault));
@@ -290,7 +300,9 @@ struct Whole<'a> {
 impl Whole<'_> {
     fn drill(&self, subject: Subject, fault: DrilledFault) -> Drill {
         let core = !self.is_service(subject);
+        let guest = self.guest(subject).filter(|&guest| self.commands(guest));
         let (rule, expected) = match (core, fault.frozen_ns()) {
+            _ if guest.is_some() => self.of_guest(fault),
             (true, Some(ns)) => self.of_freeze(subject.domain(self.plan), ns),
             (true, None) => (self.rule(subject, fault), self.expected(subject, fault)),
             (false, _) => (Rule::GoesOn, self.expected_of_service(subject, fault)),
@@ -309,6 +321,35 @@ impl Whole<'_> {
                 let link = &self.plan.links[at];
                 self.plan.is_service(link.from.node) || self.plan.is_service(link.to.node)
             }
+        }
+    }
+
+    /// The guest's domain to which it happens, if it does to one.
+    fn guest(&self, subject: Subject) -> Option<usize> {
+        let domain = match subject {
+            Subject::Link(at) => self.plan.carve_out(&self.plan.links[at])?,
+            _ => subject.domain(self.plan),
+        };
+        self.plan.domains[domain].guest().map(|_| domain)
+    }
+
+    /// What a guest that commands a machine has done to it: while it is gone the machine's guard
+    /// acts; what the core makes of that is the graph's affair.
+    fn of_guest(&self, fault: DrilledFault) -> (Rule, Expected) {
+        let after = self.machines.iter().map(|machine| machine.after).max().unwrap_or_default();
+        let watchdog = self.machines.iter().filter_map(|machine| machine.watchdog).max();
+        match (fault, fault.frozen_ns()) {
+            (DrilledFault::FailStart, _) => {
+                (Rule::NotMeasured("the guest never runs: nothing moves"), Expected::Either)
+            }
+            (DrilledFault::Hostile, _) => {
+                (Rule::Watchdog(after.max(watchdog.unwrap_or_default())), Expected::Either)
+            }
+            (_, Some(ns)) => match self.of_freeze(usize::MAX, ns) {
+                (Rule::GoesOn, expected) => (Rule::GoesOn, expected),
+                (rule, _) => (rule, Expected::Either),
+            },
+            _ => (Rule::Guard(after), Expected::Either),
         }
     }
 
@@ -346,6 +387,7 @@ impl Whole<'_> {
             DrilledFault::Panic => InjectedFault::Panic,
             DrilledFault::Error => InjectedFault::Error,
             DrilledFault::Segv => InjectedFault::Segv,
+            DrilledFault::Undefined => InjectedFault::Undefined,
             DrilledFault::Kill => InjectedFault::Kill,
             DrilledFault::Stop => InjectedFault::Stop,
             DrilledFault::Hang => InjectedFault::Hang,
@@ -497,11 +539,8 @@ impl Whole<'_> {
         let link = &self.plan.links[at];
         let reader = &self.plan.nodes[link.to.node];
         let domain = self.plan.domains[reader.domain].realtime();
-        domain.is_some_and(|domain| {
-            link.delay
-                && domain.threads[reader.thread].release == Release::Timer
-                && matches!(domain.overrun, Overrun::Stop { .. })
-        })
+        let stops = |domain: &Realtime| matches!(domain.overrun, Overrun::Stop { .. });
+        self.plan.is_feedback(link) && domain.is_some_and(stops)
     }
 
     fn expected_of_service(&self, subject: Subject, fault: DrilledFault) -> Expected {

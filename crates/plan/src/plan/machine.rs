@@ -3,16 +3,10 @@
 
 use std::fmt;
 
+pub use sinew_link::{SHORT_MAX, SMALL_MAX};
+
 use super::{Link, Plan, Sync, Transport};
 use crate::option_enum;
-
-/// Longest link that is shaped so that a message arrives soon; a longer one is there so that many
-/// do. The best for one is bad for the other, by a factor of up to ten.
-pub const SHORT_MAX: u32 = 16;
-
-/// Longest message, bytes, beside which its sequence finds room in one cache line. Between the two
-/// CPUs of an Intel Xeon the sequence layout is 1.5 times as fast below it, and slower above.
-pub const SMALL_MAX: u32 = 60;
 
 option_enum! {
     /// Which links are shaped alike: what is best for one class may be bad for another.

@@ -56,7 +56,7 @@ impl Graphs {
         let kinds = nodes.catalogue();
         let machine = TargetMachine::of(head.cpus.clone());
         let make = |file: &str, text: &str, overrides: &[(String, String)]| {
-            let source = SpecSource { file, text, overrides };
+            let source = SpecSource { file, text, overrides, images: &head.images };
             compile(&source, &kinds, &machine)
                 .map_err(|diagnostics| Refused::Spec(text.to_owned(), diagnostics))
         };

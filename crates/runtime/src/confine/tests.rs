@@ -33,6 +33,7 @@ fn service(limits: ServiceLimits, user: Option<&str>) -> Domain {
         heartbeat_ns: 1,
         stop_deadline_ns: 1,
         limits,
+        guest: None,
     });
     let user_span = Default::default();
     Domain { name: "log".into(), user: user.map(String::from), user_span, role }

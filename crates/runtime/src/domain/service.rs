@@ -197,7 +197,7 @@ fn workers(plan: &Plan, domain: &Domain, cpus: &[u32]) -> usize {
 }
 
 /// A service takes no time from the core: no realtime class, and other CPUs where there are any.
-fn keep_away_from_core(plan: &Plan, cpus: &[u32]) {
+pub(super) fn keep_away_from_core(plan: &Plan, cpus: &[u32]) {
     // Who starts the graph with `chrt` does not mean its services. A refusal leaves it as it is.
     let _ = leave_realtime();
     let realtime = plan.domains.iter().filter_map(|domain| match &domain.role {
@@ -269,7 +269,7 @@ fn make(
 }
 
 /// The node's counters, and how many heartbeats they show from earlier lives.
-fn counters(descriptor: Option<i32>) -> Result<(counter::Writer<Region>, u64), Fault> {
+pub(super) fn counters(descriptor: Option<i32>) -> Result<(counter::Writer<Region>, u64), Fault> {
     let refused = |text: &dyn std::fmt::Display| Fault::new(Cause::System, format_args!("{text}"));
     let region = adopt(descriptor.unwrap_or(-1)).and_then(Region::map);
     let region =

@@ -11,11 +11,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use fastrand::Rng;
+use sinew_carve_out::CarveOut;
 use sinew_control::status::EventKind;
 use sinew_core::clock::now_ns;
 use sinew_core::ends::{crosses_domains, leader, link_ends};
 use sinew_core::sys::Region;
-use sinew_core::transport::{Carrier, LinkShape, row};
+use sinew_core::transport::{Carrier, LinkShape, open_in, row};
+use sinew_spec::guest;
 use sinew_spec::plan::{Link, Plan};
 
 use super::Run;
@@ -31,6 +33,8 @@ pub(super) type Numbers = Vec<(usize, RawFd)>;
 pub(super) struct Links {
     writers: BTreeMap<usize, Carrier>,
     readers: BTreeMap<usize, Carrier>,
+    /// By domain, the memory that a guest and the core see; the regions of its links lie there.
+    carve_outs: BTreeMap<usize, Region>,
     /// Those that a service has broken, as was told.
     broken: BTreeSet<usize>,
 }
@@ -38,6 +42,13 @@ pub(super) struct Links {
 impl Links {
     pub(super) fn open(plan: &Plan) -> io::Result<Links> {
         let mut links = Links::default();
+        for (at, guest) in
+            plan.domains.iter().enumerate().filter_map(|(at, it)| Some((at, it.guest()?)))
+        {
+            let region = Region::shared("sinew-carve-out", guest.memory_bytes as usize)?;
+            CarveOut::create(region.clone()).map_err(io::Error::other)?;
+            links.carve_outs.insert(at, region);
+        }
         links.open_those(plan, |_| true)?;
         Ok(links)
     }
@@ -54,12 +65,34 @@ impl Links {
         let links = plan.links.iter().enumerate().filter(|(_, link)| chosen(link));
         for (index, link) in links {
             if !link.fused && crosses_domains(plan, index) && leader(plan, index) == index {
-                let (writer, reader) = (row(link.transport).open)(&LinkShape::of(link))?;
+                let shape = LinkShape::of(link);
+                let (writer, reader) = match plan.carve_out(link) {
+                    Some(guest) => open_in(&shape, self.part(plan, guest, index)?)?,
+                    None => (row(link.transport).open)(&shape)?,
+                };
                 self.writers.insert(index, writer);
                 self.readers.insert(index, reader);
             }
         }
         Ok(())
+    }
+
+    /// Where the region of a link lies in the memory of a guest.
+    fn part(&self, plan: &Plan, guest: usize, link: usize) -> io::Result<Region> {
+        let rows = guest::rows(plan, guest);
+        let row = rows.iter().find(|(at, _)| *at == link).map(|(_, row)| row);
+        let file = self.carve_outs.get(&guest).and_then(Region::file);
+        let (Some(row), Some(file)) = (row, file) else {
+            return Err(io::Error::other(format!(
+                "link {link} has no place in its guest's memory"
+            )));
+        };
+        Region::map_part(file.try_clone_to_owned()?, row.offset as usize, row.size as usize)
+    }
+
+    /// The descriptor of the memory that a guest and the core see.
+    pub(super) fn carve_out(&self, domain: usize) -> Option<RawFd> {
+        self.carve_outs.get(&domain).map(number)
     }
 
     /// Says to services that nobody reads what they send to the core: one that was killed could
@@ -83,7 +116,9 @@ impl Links {
             Carrier::Region(region) => number(region),
             Carrier::Stream(file) => file.as_fd().as_raw_fd(),
         };
-        let here = |node: usize| plan.nodes[node].domain == domain;
+        // A guest finds its ends in its memory.
+        let is_guest = plan.domains[domain].guest().is_some();
+        let here = |node: usize| plan.nodes[node].domain == domain && !is_guest;
         let (mut writers, mut readers) = (Vec::new(), Vec::new());
         for (index, link) in plan.links.iter().enumerate() {
             if let Some(carrier) = self.writers.get(&index).filter(|_| here(link.from.node)) {

@@ -73,7 +73,14 @@ impl Spawner<'_> {
             marker: format!("{}-{at}", origin.name),
             injections: request.injections.clone(),
             secret: open.supervisor.map_or(String::new(), |_| origin.secret.clone()),
-            open: Open { board: number(board.region()), observed, writers, readers, ..open },
+            open: Open {
+                board: number(board.region()),
+                observed,
+                carve_out: self.links.carve_out(at),
+                writers,
+                readers,
+                ..open
+            },
         };
         Process::spawn(&domain.name, &launch, board, confinement, output)
     }

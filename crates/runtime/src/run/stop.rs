@@ -94,7 +94,11 @@ impl Run {
         if self.core.domains[id.domain].has_ended() && counts.at_rest_since_ns.is_none() {
             return counts.safe_since_ns;
         }
-        let stopping = commanders(plan, id).map(|id| self.core.thread(id).counts.stopping_since_ns);
+        let stopping = commanders(plan, id).map(|from| {
+            // When a guest that commands it stops is none of ours to see.
+            let is_core = plan.domains[from.domain].realtime().is_some();
+            if is_core { self.core.thread(from).counts.stopping_since_ns } else { None }
+        });
         let stopping: Option<Vec<u64>> = stopping.collect();
         let commanded_ns = stopping.and_then(|all| all.into_iter().max());
         [counts.safe_since_ns, commanded_ns].into_iter().flatten().min()

@@ -216,7 +216,7 @@ fn request(text: &str) -> RunRequest {
 fn request_on(text: &str, cpus: &[u32]) -> RunRequest {
     let catalogue = kinds::all().catalogue();
     let machine = TargetMachine::of(cpus.to_vec());
-    let source = SpecSource { file: "test.yaml", text, overrides: &[] };
+    let source = SpecSource { file: "test.yaml", text, overrides: &[], images: &[] };
     let plan = compile(&source, &catalogue, &machine).unwrap_or_else(|errors| {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         panic!("{}", errors.join("\n"))

@@ -1,6 +1,6 @@
 //! Domains as the user wrote them: realtime ones, and [services](super::service).
 
-use sinew_plan::plan::Overrun;
+use sinew_plan::plan::{Guest, Overrun};
 use sinew_plan::{Entry, Item, Span};
 
 use super::service::{self, Service};
@@ -60,6 +60,14 @@ impl<'a> Domain<'a> {
 
     pub(crate) fn is_service(&self) -> bool {
         matches!(self.role, Role::Service(_))
+    }
+
+    /// The guest that it is, if it is one.
+    pub(crate) fn guest(&self) -> Option<&Guest> {
+        match &self.role {
+            Role::Realtime(_) => None,
+            Role::Service(service) => service.plan.guest.as_ref(),
+        }
     }
 
     /// The threads that its spec lists.

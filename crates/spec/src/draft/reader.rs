@@ -32,17 +32,24 @@ impl Site<'_> {
 pub(super) struct Reader<'a> {
     catalogue: Vec<&'static str>,
     kinds: HashMap<&'static str, Known>,
+    /// Whether no kind is missing for a reason that was said already.
+    complete: bool,
     report: &'a Report,
     pub(super) nodes: Vec<Node<'a>>,
     pub(super) blocks: Vec<Block<'a>>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(catalogue: &[&'static Kind], report: &'a Report) -> Reader<'a> {
+    pub(super) fn new(
+        catalogue: &[&'static Kind],
+        complete: bool,
+        report: &'a Report,
+    ) -> Reader<'a> {
         let names = catalogue.iter().map(|kind| kind.name).chain([keys::BLOCK_KIND]);
         Reader {
             catalogue: names.collect(),
             kinds: catalogue.iter().map(|kind| (kind.name, Known::new(kind))).collect(),
+            complete,
             report,
             nodes: Vec::new(),
             blocks: Vec::new(),
@@ -110,6 +117,8 @@ impl<'a> Reader<'a> {
     /// is reported.
     fn of_unknown_kind(&self, item: &'a Item, named: Option<Named<'a>>) -> Fields<'a> {
         match named {
+            // An image that could not be read may bring it.
+            Some(_) if !self.complete => {}
             Some(Named { text, span }) => self.report.error_with(span, || {
                 let help = suggest(text, self.catalogue.iter().copied());
                 (format!("there is no kind of node '{text}'"), help)

@@ -1,11 +1,11 @@
 //! Service domains as the user wrote them: how often they come back, and what they may use.
 
 use sinew_plan::Span;
-use sinew_plan::plan::{self, Flows, Restart, RestartPolicy, ServiceLimits};
+use sinew_plan::plan::{self, Board, Flows, Guest, Restart, RestartPolicy, ServiceLimits};
 
-use crate::fields::Fields;
+use crate::fields::{Fields, Named};
 use crate::keys;
-use crate::value::duration_text;
+use crate::value::{duration_text, size_text};
 
 /// What a service domain says of itself.
 pub(crate) struct Service {
@@ -22,6 +22,7 @@ pub(crate) struct Service {
 pub(super) fn read(domain: &Fields<'_>) -> Service {
     let time_ns = |key| domain.number(key).unwrap_or_default();
     let (flows, limits) = (domain.inner("flows"), domain.inner("limits"));
+    let guest = domain.inner("guest");
     Service {
         plan: plan::ServiceDomain {
             nodes: Vec::new(),
@@ -39,11 +40,31 @@ pub(super) fn read(domain: &Fields<'_>) -> Service {
                 descriptors: limits.number("descriptors"),
                 processes: limits.number("processes"),
             },
+            guest: domain.entry("guest").and_then(|_| self::guest(&guest)),
         },
         descriptors_at: limits.at("descriptors"),
         processes_at: limits.at("processes"),
         flows_at: domain.entry("flows").map(|entry| entry.span),
     }
+}
+
+/// `None` without an image, which is reported.
+fn guest(fields: &Fields<'_>) -> Option<Guest> {
+    let Named { text: image, span: image_span } = fields.text("image")?;
+    let (memory_bytes, period_ns) =
+        (fields.number("memory").unwrap_or_default(), fields.number("period").unwrap_or_default());
+    if !memory_bytes.is_power_of_two() && memory_bytes > 0 {
+        let message = format!("the memory of a guest has {memory_bytes} bytes: no power of two");
+        let next = size_text(memory_bytes.next_power_of_two());
+        fields.report.error(fields.at("memory"), message, format!("write memory: {next}"));
+    }
+    if !period_ns.is_multiple_of(keys::GUEST_STEP_NS) {
+        let message = format!("period {} is not whole milliseconds", duration_text(period_ns));
+        let help = "a guest's clock counts milliseconds: write period: 1ms, 2ms, ...";
+        fields.report.error(fields.at("period"), message, help);
+    }
+    let board = fields.word("board", Board::ALL).unwrap_or(Board::Virt);
+    Some(Guest { image: image.to_owned(), image_span, board, memory_bytes, period_ns })
 }
 
 fn restart(fields: &Fields<'_>) -> Restart {

@@ -44,15 +44,17 @@ fn crossing_rules(plan: &Plan, link: &Link, direction: Direction) -> Vec<&'stati
         Direction::In => link.delivery != Delivery::Broadcast,
     };
     let is_bounded = (1..=CAPACITY_MAX).contains(&link.capacity);
-    let commands = direction == Direction::In && !plan.port(link.to).safe.is_empty();
+    let is_guest = plan.carve_out(link).is_some();
+    let shared = if is_guest { Transport::CarveOut } else { Transport::SharedMemory };
+    let commands = direction == Direction::In && !is_guest && !plan.port(link.to).safe.is_empty();
     let rules = [
         (!link.fused, "a slot of a thread cannot leave the core"),
-        (link.transport == Transport::SharedMemory, "it must lie in bytes that outlive a service"),
+        (link.transport == shared, "it must lie in bytes that outlive a service"),
         (link.sync == Sync::LockFree, "a service that holds a lock would hold up the core"),
         (delivery, "its delivery lets the core wait for the service or lose its word"),
         (is_bounded, "it has no bound"),
         (link.wait == Wait::Spin, "the core would sleep on it, or would have to wake somebody"),
-        (!link.delay, "it counts as feedback, for which a cycle waits"),
+        (!link.delay, "it is delayed, and a service is no part of the cycle"),
         (!commands, "a service commands an actuator"),
     ];
     rules.into_iter().filter(|(holds, _)| !holds).map(|(_, what)| what).collect()

@@ -139,7 +139,10 @@ fn thread_of(plan: &Plan, node: usize) -> String {
     let domain = &plan.domains[row.domain];
     match domain.service() {
         None => format!("'{}' ({}, thread {})", row.name, domain.name, row.thread),
-        Some(_) => format!("'{}' ({}, a service)", row.name, domain.name),
+        Some(service) => {
+            let what = if service.guest.is_some() { "a guest" } else { "a service" };
+            format!("'{}' ({}, {what})", row.name, domain.name)
+        }
     }
 }
 

@@ -58,6 +58,14 @@ fn service_json(plan: &Plan, service: &ServiceDomain) -> Json {
     json!({
         "name": "",
         "role": "service",
+        "guest": service.guest.as_ref().map(|guest| {
+            json!({
+                "image": guest.image,
+                "board": guest.board.word(),
+                "memory_bytes": guest.memory_bytes,
+                "period_ns": guest.period_ns,
+            })
+        }),
         "nodes": names.collect::<Json>(),
         "flows": {"workers": service.flows.workers, "blocking": service.flows.blocking},
         "restart": {

@@ -64,7 +64,15 @@ fn domain_facts(plan: &Plan, domain: &Domain) -> Vec<String> {
             },
         ],
         Role::Service(service) => {
-            let mut facts = vec!["service".to_owned()];
+            let mut facts = match &service.guest {
+                None => vec!["service".to_owned()],
+                Some(guest) => vec![
+                    format!("guest on board {}", guest.board.word()),
+                    format!("every {}", duration_text(guest.period_ns)),
+                    format!("image {}", guest.image),
+                    format!("{} shared", size_text(guest.memory_bytes)),
+                ],
+            };
             facts.extend(flows_text(plan, service));
             facts.push(restart_text(&service.restart));
             facts.extend(limits_text(&service.limits));

@@ -23,9 +23,9 @@ const SIX: &[Field] = &[Field { name: "position_rad", scalar: Scalar::F64, count
 const TEN: &[Field] = &[Field { name: "bytes", scalar: Scalar::U64, count: 10, offset: 0 }];
 
 static POSE: MessageType = message("Pose", 6, SIX);
-static JOINTS: MessageType = message("Joints", 6, SIX);
+pub(crate) static JOINTS: MessageType = message("Joints", 6, SIX);
 pub(crate) static WORD: MessageType = message("Word", 1, &[]);
-static FRAME: MessageType = message("Frame", 10, TEN);
+pub(crate) static FRAME: MessageType = message("Frame", 10, TEN);
 
 /// A port that must be linked.
 const fn port(name: &'static str, direction: Direction, message: &'static MessageType) -> Port {
@@ -165,7 +165,7 @@ pub(crate) fn compile_with(
     text: &str,
     overrides: &[(String, String)],
 ) -> Result<Plan, Vec<Diagnostic>> {
-    let source = SpecSource { file: "graph.yaml", text, overrides };
+    let source = SpecSource { file: "graph.yaml", text, overrides, images: &[] };
     compile(&source, KINDS, &TargetMachine::of((0..cpus).collect()))
 }
 

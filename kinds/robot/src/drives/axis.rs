@@ -6,11 +6,11 @@
 
 use std::f64::consts::TAU;
 
-use crate::ethercat::cia402::{
+use sinew_ethercat::cia402::{
     CYCLIC_SYNCHRONOUS_POSITION, DriveEvent, DriveState, STATUS_FOLLOWS, STATUS_REMOTE,
     STATUS_VOLTAGE, control,
 };
-use crate::ethercat::frame::{Command, DriveFeedback};
+use sinew_ethercat::frame::{Command, DriveFeedback};
 
 /// Longest step of the servo loop: 8 kHz, as in usual drives.
 const SERVO_S: f64 = 125e-6;

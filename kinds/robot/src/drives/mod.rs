@@ -6,13 +6,13 @@ use std::f64::consts::TAU;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
+use sinew_ethercat::DRIVES;
+use sinew_ethercat::cia402::{CYCLIC_SYNCHRONOUS_POSITION, DriveState, control};
+use sinew_ethercat::frame::{self, CheckedFrame, Command, FRAME_BYTES};
 use zerocopy::{FromZeros, IntoBytes};
 
 use self::axis::{Axis, Physics};
 use super::arm;
-use super::ethercat::DRIVES;
-use super::ethercat::cia402::{CYCLIC_SYNCHRONOUS_POSITION, DriveState, control};
-use super::ethercat::frame::{self, CheckedFrame, Command, FRAME_BYTES};
 use super::ethercat_master::COUNTS_PER_TURN;
 use super::messages::Frame;
 
@@ -243,7 +243,7 @@ impl Drives {
     /// Frames before this one that this process did not see, because it was held up: the datagrams'
     /// indices show them. They were on the wire, and a machine would have obeyed them meanwhile.
     fn unseen(&mut self, frame: &mut Frame) -> u64 {
-        let Ok(view) = CheckedFrame::new(frame) else { return 0 };
+        let Ok(view) = CheckedFrame::new(frame.payload_mut()) else { return 0 };
         let sent = self.last_index.map_or(1, |last| u64::from(view.index().wrapping_sub(last)));
         self.last_index = Some(view.index());
         if sent > INDEX_AHEAD_MAX {
@@ -255,7 +255,7 @@ impl Drives {
     /// As a frame passes the drives: each takes its command and leaves its report. A frame that the
     /// master never sent (the port's safe value) is obeyed, but does not feed the watchdog.
     fn process(&mut self, frame: &mut Frame, genuine: bool, unseen: u64, cycle: &Cycle) {
-        let Ok(mut view) = CheckedFrame::new(frame) else {
+        let Ok(mut view) = CheckedFrame::new(frame.payload_mut()) else {
             self.ignored += 1;
             return;
         };

@@ -48,7 +48,7 @@ fn a_frame_comes_back_with_all_reports_and_the_full_counter() {
     drives.put(IN, &frame(77, control::ENABLE_OPERATION, &home_counts()));
     drives.update().expect("runs");
     let mut returned = drives.get::<Frame>(OUT).expect("sends it on");
-    let view = CheckedFrame::new(&mut returned).expect("ours");
+    let view = CheckedFrame::new(returned.payload_mut()).expect("ours");
     assert_eq!((view.index(), view.working_counter()), (77, 18));
     assert_eq!(view.report(4).position_counts, 104_857_600 / 4);
     assert_eq!(DriveState::from_status(view.report(4).status), Some(DriveState::OperationEnabled));
@@ -106,7 +106,7 @@ fn worst_error_beside_frames_unseen(unseen: u8, lost: u64) -> f64 {
         drives.put(IN, &frame(index, control::ENABLE_OPERATION, &targets));
         drives.update().expect("runs");
         let mut returned = drives.get::<Frame>(OUT).expect("answers");
-        let view = CheckedFrame::new(&mut returned).expect("ours");
+        let view = CheckedFrame::new(returned.payload_mut()).expect("ours");
         for (drive, before) in before.iter().enumerate() {
             worst = worst.max(f64::from(view.report(drive).position_counts - before).abs());
         }
@@ -187,7 +187,7 @@ fn the_safe_values_are_frames_with_their_control_words() {
         let mut bytes = vec![0; size_of::<Frame>()];
         (NODE.safe.expect("an actuator"))(IN, index, &mut bytes);
         let mut frame: Frame = zerocopy::FromBytes::read_from_bytes(&bytes).expect("a frame");
-        let view = CheckedFrame::new(&mut frame).expect("ours");
+        let view = CheckedFrame::new(frame.payload_mut()).expect("ours");
         for drive in 0..DRIVES {
             assert_eq!(view.command(drive).control, control);
         }

@@ -46,7 +46,7 @@ impl Bus {
         self.master.update()?;
         let sent = self.master.get::<Frame>(OUT).expect("sends every cycle");
         let mut frame = sent;
-        let mut view = CheckedFrame::new(&mut frame).expect("ours");
+        let mut view = CheckedFrame::new(frame.payload_mut()).expect("ours");
         for drive in 0..DRIVES {
             let status = self.states[drive].status() | 0x0210;
             view.answer(drive, &DriveFeedback { status, mode: 8, ..DriveFeedback::default() });
@@ -83,7 +83,7 @@ impl Bus {
 }
 
 fn command(mut frame: Frame, drive: usize) -> Command {
-    CheckedFrame::new(&mut frame).expect("ours").command(drive)
+    CheckedFrame::new(frame.payload_mut()).expect("ours").command(drive)
 }
 
 #[test]

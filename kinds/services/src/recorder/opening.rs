@@ -27,6 +27,7 @@ pub(super) fn opening(watch: &Watch) -> (Opening, Vec<String>) {
         // Who replays it stands elsewhere; a folder that is gone keeps its name.
         base: spec.base.canonicalize().unwrap_or_else(|_| spec.base.clone()),
         overrides: spec.overrides.clone(),
+        images: spec.images.clone(),
         cpus: spec.machine.cpus.clone(),
         clock_offset_ns: clock_offset_ns(),
         host: host(),

@@ -100,7 +100,7 @@ fn shared() -> Arc<Shared> {
     let (file, text, base) = ("test.yaml".into(), String::new(), ".".into());
     let setup = Setup {
         plan: graph(0).plan,
-        spec: Spec { file, text, base, overrides: vec![], machine: TargetMachine::of(vec![0]) },
+        spec: Spec { file, text, base, machine: TargetMachine::of(vec![0]), ..Spec::default() },
         domain: 0,
         nodes: vec![0, 1],
         table: TABLE.to_vec(),

@@ -238,6 +238,8 @@ fn crossings(placement: Layout) -> Vec<Option<Crossing>> {
     for &(transport, _) in Transport::ALL {
         let syncs: &[Option<Sync>] = match transport {
             Transport::InProcess if placement.is_processes() => &[],
+            // Leads to a guest, and here is none.
+            Transport::CarveOut => &[],
             Transport::InProcess | Transport::SharedMemory => {
                 &[Some(Sync::LockFree), Some(Sync::Mutex)]
             }

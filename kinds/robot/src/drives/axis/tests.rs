@@ -1,9 +1,9 @@
 //! One axis: what it follows, where it stops, what it can exert.
 
 use fastrand::Rng;
+use sinew_ethercat::cia402::control;
 
 use super::*;
-use crate::ethercat::cia402::control;
 
 const PERIOD_S: f64 = 1e-3;
 

@@ -23,10 +23,9 @@
 //! ```
 //! Objects after CiA 402-2 (IEC 61800-7-201); positions in encoder counts, speed in counts/s.
 
-use std::fmt;
+use core::fmt;
 
 use super::DRIVES;
-use crate::messages::Frame;
 
 /// Length of the whole frame.
 pub const FRAME_BYTES: usize = WORKING_COUNTER + 2;
@@ -136,14 +135,14 @@ pub struct CheckedFrame<'a> {
 }
 
 impl<'a> CheckedFrame<'a> {
-    /// Checks a frame.
+    /// Checks the bytes of a frame, no more and no less.
     ///
     /// # Errors
     /// The first field that is not as it must be.
-    pub fn new(frame: &'a mut Frame) -> Result<CheckedFrame<'a>, BadFrame> {
-        let length = frame.length as usize;
+    pub fn new(frame: &'a mut [u8]) -> Result<CheckedFrame<'a>, BadFrame> {
+        let length = frame.len();
         let bytes: &mut [u8; FRAME_BYTES] =
-            frame.payload_mut().try_into().map_err(|_| BadFrame::Length(length))?;
+            frame.try_into().map_err(|_| BadFrame::Length(length))?;
         let word = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let address = u32::from_le_bytes([bytes[18], bytes[19], bytes[20], bytes[21]]);
         match () {

@@ -1,0 +1,85 @@
+//! QEMU's machine `virt`: a 32-bit Arm core beside Linux, as a program.
+
+use std::env;
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use sinew_plan::plan::Board;
+
+use super::{BoardRow, ElfMachine, EmulatorStart};
+
+pub(super) const ROW: BoardRow = BoardRow {
+    board: Board::Virt,
+    doc: "An Arm Cortex-A15 that QEMU emulates, with the carve-out as a PCI device.",
+    machine: ElfMachine { family: 40, bits: 32, is_little_endian: true },
+    // The least that holds the tables; the most that finds an aligned place in the window of PCI.
+    memory_bytes: 64 << 10..=256 << 20,
+    command,
+    missing,
+};
+
+const PROGRAM: &str = "qemu-system-arm";
+
+fn command(start: &EmulatorStart<'_>) -> Command {
+    let EmulatorStart { image, bells, vectors } = start;
+    let mut command = Command::new(PROGRAM);
+    // GICv2 has the message frame that turns bells into interrupts; without highmem all of PCI
+    // lies where 32 bits reach.
+    command.args(["-M", "virt,highmem=off,gic-version=2", "-cpu", "cortex-a15", "-m", "64M"]);
+    // For a machine that can never have two cores QEMU leaves out the guest's barriers, but Linux
+    // is the second one here.
+    command.args(["-smp", "1,maxcpus=2"]);
+    command.args(["-nodefaults", "-display", "none", "-monitor", "none", "-serial", "stdio"]);
+    // A guest that resets itself has ended: its next life is ours to begin.
+    command.arg("-no-reboot");
+    command.args(["-chardev", &format!("socket,id=bells,fd={bells}")]);
+    command.args(["-device", &format!("ivshmem-doorbell,chardev=bells,vectors={vectors}")]);
+    command.arg("-kernel").arg(image);
+    command
+}
+
+fn missing() -> Option<String> {
+    let is_there = is_in(PROGRAM, env::var_os("PATH").as_deref());
+    (!is_there).then(|| {
+        format!("'{PROGRAM}' is not on the PATH; install it, on Debian: apt-get install {PROGRAM}")
+    })
+}
+
+/// Whether a folder of this search path has such a program.
+fn is_in(program: &str, path: Option<&OsStr>) -> bool {
+    let is_program = |file: &Path| {
+        let found = file.metadata();
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    path.is_some_and(|path| env::split_paths(path).any(|folder| is_program(&folder.join(program))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_emulator_gets_its_memory_its_bells_and_barriers_that_count() {
+        let start = EmulatorStart { image: Path::new("a b/guard"), bells: 7, vectors: 8 };
+        let command = command(&start);
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+        let all = words.join(" ");
+        assert_eq!(command.get_program(), PROGRAM);
+        assert!(all.contains("-smp 1,maxcpus=2"), "{all}");
+        assert!(all.contains("-chardev socket,id=bells,fd=7"), "{all}");
+        assert!(all.contains("-device ivshmem-doorbell,chardev=bells,vectors=8"), "{all}");
+        assert_eq!(words[words.len() - 2..], ["-kernel", "a b/guard"]);
+    }
+
+    #[test]
+    fn a_program_is_sought_on_the_path() {
+        let nowhere = Some(OsStr::new("/nowhere:/etc"));
+        assert!(is_in("sh", Some(OsStr::new("/nowhere:/bin:/usr/bin"))));
+        assert!(!is_in("sh", nowhere));
+        // There, but no program.
+        assert!(!is_in("passwd", nowhere));
+        assert!(!is_in("sh", None));
+    }
+}

@@ -1,0 +1,171 @@
+//! Memory and bells for an emulator: the server's half of QEMU's ivshmem protocol
+//! (docs/specs/ivshmem-spec in QEMU), said beforehand.
+//!
+//! Each message is a number of 8 bytes, little-endian, and may bring a descriptor. All that a
+//! server ever has to say to a single client fits into the socket, so there is no server: only our
+//! end, which stays open as long as the emulator lives.
+//!
+//! ```text
+//! 0            version of the protocol
+//! 1            which peer the guest is
+//! 0 + eventfd  for each bell of Linux, peer 0: how the guest rings it
+//! -1 + memfd   the memory
+//! 1 + eventfd  for each bell of the guest: how it hears it
+//! ```
+//! The specification has the memory third, but says that a client must not depend on it. QEMU takes
+//! what comes before the memory while it makes its devices, and what comes after it while the guest
+//! already runs: a ring for which it has no descriptor yet is lost. What it hears itself must come
+//! after the memory: the interrupts are made only then.
+
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    sendmsg, socketpair,
+};
+use sinew_core::bell::Bell;
+
+/// Bells each way. The first is the keeper's, the others wake readers of links.
+pub const VECTORS: usize = 8;
+
+/// The bells of one life.
+#[derive(Debug)]
+pub struct GuestBells {
+    /// The guest rings, Linux hears.
+    pub of_linux: Vec<Bell>,
+    /// Linux rings, the guest hears.
+    pub of_guest: Vec<Bell>,
+}
+
+impl GuestBells {
+    /// [`VECTORS`] each way.
+    ///
+    /// # Errors
+    /// What eventfd says.
+    pub fn create() -> io::Result<GuestBells> {
+        let all = || (0..VECTORS).map(|_| Bell::create()).collect::<io::Result<_>>();
+        Ok(GuestBells { of_linux: all()?, of_guest: all()? })
+    }
+}
+
+/// A connection on which all has been said.
+#[derive(Debug)]
+pub struct Served {
+    /// To be kept as long as the emulator lives.
+    pub ours: OwnedFd,
+    /// The emulator's end.
+    pub emulators: OwnedFd,
+}
+
+const VERSION: i64 = 0;
+const LINUX: i64 = 0;
+const GUEST: i64 = 1;
+const MEMORY: i64 = -1;
+
+/// A connection from which an emulator gets this memory and these bells. Never waits.
+///
+/// # Errors
+/// What socketpair or sendmsg say; the latter where this user has too many descriptors on their way
+/// (`RLIMIT_NOFILE`).
+pub fn serve(memory: BorrowedFd<'_>, bells: &GuestBells) -> io::Result<Served> {
+    let (unix, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
+    let (ours, emulators) = socketpair(unix, SocketType::STREAM, flags, None)?;
+    say(&ours, VERSION, None)?;
+    say(&ours, GUEST, None)?;
+    for bell in &bells.of_linux {
+        say(&ours, LINUX, Some(bell.as_fd()))?;
+    }
+    say(&ours, MEMORY, Some(memory))?;
+    for bell in &bells.of_guest {
+        say(&ours, GUEST, Some(bell.as_fd()))?;
+    }
+    Ok(Served { ours, emulators })
+}
+
+fn say(socket: &OwnedFd, number: i64, descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut with = SendAncillaryBuffer::new(&mut space);
+    let descriptors: Vec<_> = descriptor.into_iter().collect();
+    if !descriptors.is_empty() {
+        let has_room = with.push(SendAncillaryMessage::ScmRights(&descriptors));
+        assert!(has_room, "the space is for one descriptor");
+    }
+    let (word, flags) = (number.to_le_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+    match sendmsg(socket, &[IoSlice::new(&word)], &mut with, flags)? {
+        8 => Ok(()),
+        sent => Err(io::Error::other(format!("the socket took {sent} of 8 bytes"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::IoSliceMut;
+
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+    use rustix::time::Timespec;
+    use sinew_core::sys::Region;
+
+    use super::*;
+
+    /// The next message, as QEMU reads it.
+    fn hear(socket: &OwnedFd) -> Option<(i64, Option<OwnedFd>)> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut with = RecvAncillaryBuffer::new(&mut space);
+        let mut word = [0; 8];
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        let heard = recvmsg(socket, &mut [IoSliceMut::new(&mut word)], &mut with, flags).ok()?;
+        assert_eq!(heard.bytes, 8, "a message is 8 bytes");
+        let mut descriptors = Vec::new();
+        for message in with.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = message {
+                descriptors.extend(received);
+            }
+        }
+        assert!(descriptors.len() <= 1, "one descriptor at most");
+        Some((i64::from_le_bytes(word), descriptors.pop()))
+    }
+
+    /// Which of these ring.
+    fn ringing(bells: &[Bell]) -> Vec<usize> {
+        let rings = |bell: &Bell| {
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&now)).expect("poll") == 1
+        };
+        (0..bells.len()).filter(|&at| rings(&bells[at])).collect()
+    }
+
+    #[test]
+    fn an_emulator_hears_all_that_it_needs_before_it_asks() {
+        let memory = Region::shared("test", 65_536).expect("memfd");
+        let bells = GuestBells::create().expect("bells");
+        let served = serve(memory.file().expect("a descriptor"), &bells).expect("served");
+        let heard: Vec<_> = std::iter::from_fn(|| hear(&served.emulators)).collect();
+        let numbers: Vec<_> =
+            heard.iter().map(|(number, with)| (*number, with.is_some())).collect();
+        let mut expected = vec![(0, false), (1, false)];
+        expected.extend([(0, true); VECTORS]);
+        expected.push((-1, true));
+        expected.extend([(1, true); VECTORS]);
+        assert_eq!(numbers, expected);
+        let mut descriptors = heard.into_iter().filter_map(|(_, with)| with);
+        for (at, linux) in descriptors.by_ref().take(VECTORS).enumerate() {
+            Bell::adopt(linux).ring();
+            assert_eq!(ringing(&bells.of_linux), [at]);
+            bells.of_linux[at].hush();
+        }
+        let seen = Region::map(descriptors.next().expect("the memory")).expect("it is a region");
+        let (word, relaxed) = (0xfeed, std::sync::atomic::Ordering::Relaxed);
+        memory.words()[7].store(word, relaxed);
+        assert_eq!(seen.words()[7].load(relaxed), word);
+        for (at, guest) in descriptors.enumerate() {
+            let hears = Bell::adopt(guest);
+            bells.of_guest[at].ring();
+            assert_eq!(ringing(&bells.of_guest), [at]);
+            hears.hush();
+            assert_eq!(ringing(&bells.of_guest), [0; 0]);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The keeper: starts an emulator for one life of a guest, and watches both.
+//!
+//! What the guest writes may be anything at any time: it is copied, checked, then used. Nothing
+//! here waits for the guest.
+
+mod console;
+mod emulator;
+
+use std::cell::Cell;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::Signal;
+use sinew_carve_out::{
+    BadCarveOut, CarveOut, GuestFault, GuestState, NODES_MAX, NodeRow, NodeTally, Order, ROWS_MAX,
+    RegionRow, SideState,
+};
+use sinew_core::clock::{now_ns, timespec};
+use sinew_core::sys::Region;
+
+use self::emulator::Emulator;
+use crate::boards::{BoardRow, EmulatorStart};
+use crate::ivshmem::{self, GuestBells, VECTORS};
+
+/// The bell with which keeper and guest wake each other.
+const KEEPERS: usize = 0;
+/// Least time between the end of one wait and the next ring or line that ends one: a thousand looks
+/// a second are more than anybody needs.
+pub const PAUSE_NS: u64 = 1_000_000;
+
+/// What a life begins with.
+#[derive(Debug)]
+pub struct GuestSetup<'a> {
+    /// The ELF file that runs.
+    pub image: &'a Path,
+    /// What it runs on.
+    pub board: &'a BoardRow,
+    /// The memory that both sides see, with a descriptor. It may hold what a life before has left;
+    /// the links in it are others' to make.
+    pub carve_out: Region,
+    /// The nodes that it is to run.
+    pub nodes: &'a [NodeRow],
+    /// What lies in its memory.
+    pub rows: &'a [RegionRow],
+}
+
+/// How far a guest is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuestProgress {
+    /// It boots, or makes its nodes.
+    Starting,
+    /// It waits for the order to run.
+    Ready,
+    /// Its nodes run.
+    Running,
+    /// It has stopped as it was told to.
+    Stopped,
+    /// It could not go on, and recorded why. The process may have ended, too.
+    Faulted(GuestFault),
+    /// The emulator has ended, and the guest has recorded no fault. Whether it had stopped before,
+    /// [`Keeper::state`] tells.
+    Ended(ExitStatus),
+    /// It wrote what no guest in order writes.
+    Nonsense(&'static str),
+}
+
+/// A guest in one of its lives. Dropping it kills the emulator, which takes a moment.
+#[derive(Debug)]
+pub struct Keeper {
+    carve_out: CarveOut<Region>,
+    epoch: u32,
+    /// The highest state that it has reached.
+    furthest: GuestState,
+    bells: GuestBells,
+    emulator: Emulator,
+    /// When the last wait ended.
+    waited_ns: Cell<u64>,
+    /// Our end of the connection that gave it memory and bells.
+    _server: OwnedFd,
+}
+
+impl Keeper {
+    /// Begins a new life: nodes and rows stand in the carve-out, and the emulator starts.
+    ///
+    /// # Errors
+    /// What is asked for does not fit the board or the carve-out, or what the kernel says: most
+    /// often that there is no emulator.
+    pub fn start(setup: GuestSetup<'_>) -> io::Result<Keeper> {
+        check(&setup).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+        let GuestSetup { image, board, carve_out, nodes, rows } = setup;
+        let (carve_out, before) = open(carve_out).map_err(io::Error::other)?;
+        let epoch = before.wrapping_add(1).max(1);
+        carve_out.begin(epoch, nodes, rows);
+        let memory = carve_out.memory().file();
+        let memory = memory.ok_or_else(|| io::Error::other("the carve-out has no descriptor"))?;
+        let bells = GuestBells::create()?;
+        let served = ivshmem::serve(memory, &bells)?;
+        let given = served.emulators.as_raw_fd();
+        let command = (board.command)(&EmulatorStart { image, bells: given, vectors: VECTORS });
+        let emulator =
+            Emulator::start(command, given).map_err(|error| match (board.missing)() {
+                Some(missing) if error.kind() == io::ErrorKind::NotFound => {
+                    io::Error::new(error.kind(), missing)
+                }
+                _ => error,
+            })?;
+        Ok(Keeper {
+            carve_out,
+            epoch,
+            furthest: GuestState::Absent,
+            bells,
+            emulator,
+            waited_ns: Cell::new(0),
+            _server: served.ours,
+        })
+    }
+
+    /// Tells the guest what it shall do, and wakes it up.
+    pub fn order(&self, order: Order) {
+        self.carve_out.order(order);
+        self.bells.of_guest[KEEPERS].ring();
+    }
+
+    /// Beats the heart of Linux, hands lines of the console to `print`, and says how far the guest
+    /// is. Never waits; what a guest prints without end is read in portions. A fault that it has
+    /// recorded comes first, then the end of the process.
+    pub fn look(&mut self, print: &mut dyn FnMut(&str)) -> GuestProgress {
+        self.carve_out.beat_of_linux();
+        // First: what it did before it ended is then seen below.
+        let ended = self.emulator.reap();
+        self.emulator.console.read(print);
+        if let Some(fault) = self.carve_out.fault() {
+            return GuestProgress::Faulted(fault);
+        }
+        if let Some(status) = ended {
+            return GuestProgress::Ended(status);
+        }
+        let Some(state) = self.state() else {
+            return GuestProgress::Nonsense("the guest's state is a number without a meaning");
+        };
+        if (state as u32) < self.furthest as u32 {
+            return GuestProgress::Nonsense("the guest's state went back");
+        }
+        self.furthest = state;
+        match state {
+            GuestState::Absent | GuestState::Starting => GuestProgress::Starting,
+            GuestState::Ready => GuestProgress::Ready,
+            GuestState::Running => GuestProgress::Running,
+            GuestState::Stopped => GuestProgress::Stopped,
+            GuestState::Faulted => {
+                GuestProgress::Nonsense("the guest has a fault that says nothing")
+            }
+        }
+    }
+
+    /// Waits until there is something to [`Keeper::look`] at, for so long at most: the guest has
+    /// rung, printed or ended. What it rings or prints within [`PAUSE_NS`] of the last wait's end
+    /// is heard then, so that a guest that does so without end costs a bounded part of a CPU.
+    pub fn wait(&self, timeout: Duration) {
+        if self.emulator.has_ended() {
+            return;
+        }
+        let until_ns =
+            now_ns().saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
+        let end = PollFd::new(&self.emulator, PollFlags::IN);
+        if !wait_for(&mut [end.clone()], until_ns.min(self.waited_ns.get() + PAUSE_NS)) {
+            let bell = PollFd::new(&self.bells.of_linux[KEEPERS], PollFlags::IN);
+            let console = self.emulator.console.source();
+            let console = console.map(|pipe| PollFd::from_borrowed_fd(pipe, PollFlags::IN));
+            let mut ends: Vec<_> = [end, bell].into_iter().chain(console).collect();
+            wait_for(&mut ends, until_ns);
+        }
+        // Before the caller looks: who rings from now on is heard by the next wait.
+        self.bells.of_linux[KEEPERS].hush();
+        self.waited_ns.set(now_ns());
+    }
+
+    /// How far the guest says that it is; `None` if that is nonsense.
+    pub fn state(&self) -> Option<GuestState> {
+        self.carve_out.state(self.epoch)
+    }
+
+    /// Which life this is, from 1.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// How often the guest has said that it is alive, modulo 2^32.
+    pub fn beats_of_guest(&self) -> u32 {
+        self.carve_out.beats_of_guest()
+    }
+
+    /// What node `node` has done.
+    ///
+    /// # Panics
+    /// If a guest cannot have so many.
+    pub fn tally(&self, node: usize) -> NodeTally {
+        self.carve_out.tally(node)
+    }
+
+    /// How the guest stands to row `row`; `None` if it wrote nonsense.
+    ///
+    /// # Panics
+    /// If a carve-out cannot have so many.
+    pub fn side(&self, row: usize) -> Option<SideState> {
+        self.carve_out.side(row)
+    }
+
+    /// The bells of this life, for links whose readers are woken. The first is the keeper's.
+    pub fn bells(&self) -> &GuestBells {
+        &self.bells
+    }
+
+    /// Number of the emulator's process.
+    pub fn process(&self) -> u32 {
+        self.emulator.id()
+    }
+
+    /// Sends a signal to the emulator, for a drill.
+    pub fn signal(&self, signal: Signal) {
+        self.emulator.signal(signal);
+    }
+}
+
+/// Whether one of these is ready before `until_ns` of the monotonic clock.
+fn wait_for(ends: &mut [PollFd<'_>], until_ns: u64) -> bool {
+    let left = timespec(until_ns.saturating_sub(now_ns()));
+    // A signal ends the wait early; the caller looks.
+    poll(ends, Some(&left)).is_ok_and(|ready| ready > 0)
+}
+
+/// What is asked for that cannot be.
+fn check(setup: &GuestSetup<'_>) -> Result<(), String> {
+    let GuestSetup { board, carve_out, nodes, rows, .. } = setup;
+    let size = carve_out.size();
+    if let Some(why) = board.refuses_memory(size) {
+        return Err(why);
+    }
+    for (what, found, most) in [("nodes", nodes.len(), NODES_MAX), ("rows", rows.len(), ROWS_MAX)] {
+        if found > most {
+            return Err(format!("the guest has {found} {what}, at most {most}"));
+        }
+    }
+    for row in *rows {
+        let (name, bell) = (row.name, row.link.bell);
+        if !row.lies_in(size) {
+            let (offset, len) = (row.offset, row.size);
+            return Err(format!(
+                "row '{name}' has {len} bytes from {offset:#x}, which is not behind the tables in \
+                 {size} bytes, from the start of a page"
+            ));
+        }
+        if bell as usize >= VECTORS {
+            return Err(format!("row '{name}' has bell {bell}, expected 0 to {}", VECTORS - 1));
+        }
+        if row.link.node as usize >= nodes.len() {
+            return Err(format!("row '{name}' is for node {}, which there is not", row.link.node));
+        }
+    }
+    Ok(())
+}
+
+/// The carve-out, and the number of the life before.
+fn open(region: Region) -> Result<(CarveOut<Region>, u32), BadCarveOut> {
+    match CarveOut::open(region.clone()) {
+        Ok((carve_out, header)) => Ok((carve_out, header.epoch)),
+        // A guest can write anywhere in it. What one has spoilt does not keep the next from
+        // starting; a size that is wrong stays wrong.
+        Err(_) => Ok((CarveOut::create(region)?, 0)),
+    }
+}
+
+impl fmt::Display for GuestProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GuestProgress::Starting => f.write_str("the guest starts"),
+            GuestProgress::Ready => f.write_str("the guest is ready"),
+            GuestProgress::Running => f.write_str("the guest runs"),
+            GuestProgress::Stopped => f.write_str("the guest has stopped"),
+            GuestProgress::Faulted(fault) => write!(f, "{fault}"),
+            GuestProgress::Ended(status) => write!(f, "the guest's emulator ended: {status}"),
+            GuestProgress::Nonsense(what) => f.write_str(what),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

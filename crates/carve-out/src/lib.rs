@@ -1,0 +1,370 @@
+//! The carve-out: memory that two operating systems of one chip see, and what each finds in it.
+//!
+//! Linux makes it and writes [`Header`], [`NodeRow`]s and [`RegionRow`]s; then the guest starts,
+//! reads them, and says in words of its own how it is. Every word has one writer. Offsets cross,
+//! never addresses: each side maps the bytes wherever it likes. Only loads, stores and fences are
+//! used. What the other side wrote is copied out, checked, then used: it may be anything.
+//!
+//! # The bytes
+//!
+//! Words are u32, little-endian.
+//!
+//! ```text
+//!      0  Linux: magic | version | size | epoch | nodes | rows
+//!  0x080  Linux: order | beat
+//!  0x100  guest: state | epoch | beat | tick Hz
+//!  0x180  guest: fault: kind | pc | address | status | node | cycle | text length | text
+//! 0x1000  Linux: 16 nodes of 512 bytes: what the guest is to run
+//! 0x3000  guest: 16 nodes of 128 bytes: what each has done
+//! 0x4000  Linux: 64 rows of 128 bytes: what lies in the carve-out, and where
+//! 0x6000  guest: 64 words: the state of its side of each row
+//! 0x8000  regions of links, each at the start of a page
+//! ```
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+mod fault;
+pub mod image;
+mod node;
+mod row;
+mod text;
+
+pub use fault::{FaultKind, GuestFault};
+pub use node::{COUNTERS_MAX, NodeRow, NodeTally, Trial, VALUES_MAX};
+pub use row::{Delivery, Direction, LinkRow, RegionRow, SideState};
+pub use text::Name;
+
+use sinew_link::{Memory, SharedWords};
+
+/// Begins every carve-out: "SNWC".
+pub const MAGIC: u32 = 0x4357_4e53;
+/// Of this layout.
+pub const VERSION: u32 = 1;
+/// Nodes that a guest runs at most.
+pub const NODES_MAX: usize = 16;
+/// Rows at most.
+pub const ROWS_MAX: usize = 64;
+/// Where the regions begin.
+pub const DATA: usize = 0x8000;
+/// Where a region may begin: its multiples.
+pub const PAGE: usize = 4096;
+/// Smallest carve-out, bytes.
+pub const SIZE_MIN: usize = 64 * 1024;
+/// Largest carve-out, bytes.
+pub const SIZE_MAX: usize = 1 << 30;
+
+const ORDER: usize = 0x080;
+const BEAT_OF_LINUX: usize = 0x084;
+const STATE: usize = 0x100;
+const EPOCH_OF_GUEST: usize = 0x104;
+const BEAT_OF_GUEST: usize = 0x108;
+const TICK_HZ: usize = 0x10c;
+const FAULT: usize = 0x180;
+const NODES: usize = 0x1000;
+const STATUS: usize = 0x3000;
+const ROWS: usize = 0x4000;
+const ROW_STATES: usize = 0x6000;
+
+const _: () = assert!(NODES + NODES_MAX * node::ROW_BYTES <= STATUS);
+const _: () = assert!(STATUS + NODES_MAX * node::STATUS_BYTES <= ROWS);
+const _: () = assert!(ROWS + ROWS_MAX * row::BYTES <= ROW_STATES);
+const _: () = assert!(ROW_STATES + ROWS_MAX * 4 <= DATA && DATA.is_multiple_of(PAGE));
+const _: () = assert!(FAULT + fault::BYTES <= NODES && DATA < SIZE_MIN);
+
+/// Declares an enum whose numbers stand in the carve-out.
+macro_rules! number_enum {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $number:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u32)]
+        pub enum $name { $($(#[$vdoc])* $variant = $number,)* }
+
+        impl $name {
+            /// The one with this number; `None` if the other side wrote anything else.
+            pub fn of(number: u32) -> Option<$name> {
+                match number {
+                    $($number => Some($name::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+pub(crate) use number_enum;
+
+number_enum! {
+    /// What Linux wants of the guest.
+    Order {
+        /// Make ready, then wait.
+        Wait = 0,
+        /// Run the nodes.
+        Run = 1,
+        /// Send what is safe, and end.
+        Stop = 2,
+    }
+}
+
+number_enum! {
+    /// How far the guest is.
+    GuestState {
+        /// It has written nothing yet.
+        Absent = 0,
+        /// It makes its nodes.
+        Starting = 1,
+        /// It waits for the order to run.
+        Ready = 2,
+        /// Its nodes run.
+        Running = 3,
+        /// It has stopped as it was told to.
+        Stopped = 4,
+        /// It cannot go on; the fault says why.
+        Faulted = 5,
+    }
+}
+
+/// Why bytes are no carve-out of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadCarveOut {
+    /// Shorter than [`SIZE_MIN`] or longer than [`SIZE_MAX`].
+    Size(usize),
+    /// Word `what` is `found`, not `expected`.
+    Header {
+        /// Which word.
+        what: &'static str,
+        /// What stands there.
+        found: u32,
+        /// What must stand there.
+        expected: u32,
+    },
+    /// More nodes or rows than there is room for.
+    TooMany {
+        /// Nodes or rows.
+        what: &'static str,
+        /// So many.
+        found: u32,
+    },
+}
+
+impl core::fmt::Display for BadCarveOut {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match *self {
+            BadCarveOut::Size(size) => {
+                write!(f, "the carve-out has {size} bytes, expected {SIZE_MIN} to {SIZE_MAX}")
+            }
+            BadCarveOut::Header { what, found, expected } => {
+                write!(f, "the carve-out's {what} is {found:#x}, expected {expected:#x}")
+            }
+            BadCarveOut::TooMany { what, found } => {
+                write!(f, "the carve-out has {found} {what}, more than there is room for")
+            }
+        }
+    }
+}
+
+impl core::error::Error for BadCarveOut {}
+
+/// What stands at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Bytes of the whole.
+    pub size: u32,
+    /// Which life of the guest this is, from 1.
+    pub epoch: u32,
+    /// How many nodes it is to run.
+    pub nodes: u32,
+    /// How many rows there are.
+    pub rows: u32,
+}
+
+/// A carve-out, as either side sees it.
+#[derive(Clone, Debug)]
+pub struct CarveOut<M> {
+    words: SharedWords<M>,
+}
+
+impl<M: Memory> CarveOut<M> {
+    /// One that Linux makes or makes anew: nothing is in it, and no guest has begun.
+    ///
+    /// # Errors
+    /// The memory is too short or too long.
+    pub fn create(memory: M) -> Result<CarveOut<M>, BadCarveOut> {
+        let carve_out = CarveOut::over(memory)?;
+        let size = carve_out.words.memory().len() as u32;
+        for (at, word) in [MAGIC, VERSION, size, 0, 0, 0].into_iter().enumerate() {
+            carve_out.words.set(at * 4, word);
+        }
+        Ok(carve_out)
+    }
+
+    /// One that the other side has made.
+    ///
+    /// # Errors
+    /// It is none, or of another version or size.
+    pub fn open(memory: M) -> Result<(CarveOut<M>, Header), BadCarveOut> {
+        let carve_out = CarveOut::over(memory)?;
+        let word = |at: usize| carve_out.words.get(at * 4);
+        let size = carve_out.words.memory().len() as u32;
+        for (at, (what, expected)) in
+            [("magic", MAGIC), ("version", VERSION), ("size", size)].into_iter().enumerate()
+        {
+            let found = word(at);
+            if found != expected {
+                return Err(BadCarveOut::Header { what, found, expected });
+            }
+        }
+        let header = Header { size, epoch: word(3), nodes: word(4), rows: word(5) };
+        for (what, found, most) in
+            [("nodes", header.nodes, NODES_MAX), ("rows", header.rows, ROWS_MAX)]
+        {
+            if found as usize > most {
+                return Err(BadCarveOut::TooMany { what, found });
+            }
+        }
+        Ok((carve_out, header))
+    }
+
+    fn over(memory: M) -> Result<CarveOut<M>, BadCarveOut> {
+        match memory.len() {
+            size if (SIZE_MIN..=SIZE_MAX).contains(&size) => {
+                Ok(CarveOut { words: SharedWords::new(memory) })
+            }
+            size => Err(BadCarveOut::Size(size)),
+        }
+    }
+
+    /// Its bytes.
+    pub fn memory(&self) -> &M {
+        self.words.memory()
+    }
+
+    /// Linux: a new life of the guest begins, with these nodes and rows. What the life before has
+    /// left in the guest's words goes.
+    pub fn begin(&self, epoch: u32, nodes: &[NodeRow], rows: &[RegionRow]) {
+        self.words.set(ORDER, Order::Wait as u32);
+        (STATE..FAULT + fault::BYTES).step_by(4).for_each(|at| self.words.set(at, 0));
+        (STATUS..ROWS).step_by(4).for_each(|at| self.words.set(at, 0));
+        (ROW_STATES..ROW_STATES + ROWS_MAX * 4).step_by(4).for_each(|at| self.words.set(at, 0));
+        for (at, node) in nodes.iter().enumerate().take(NODES_MAX) {
+            node.write(&self.words, NODES + at * node::ROW_BYTES);
+        }
+        for (at, row) in rows.iter().enumerate().take(ROWS_MAX) {
+            row.write(&self.words, ROWS + at * row::BYTES);
+        }
+        self.words.set(16, nodes.len().min(NODES_MAX) as u32);
+        self.words.set(20, rows.len().min(ROWS_MAX) as u32);
+        self.words.set(12, epoch);
+    }
+
+    /// Linux: says what it wants.
+    pub fn order(&self, order: Order) {
+        self.words.set(ORDER, order as u32);
+    }
+
+    /// Guest: what Linux wants. Nonsense is a wish to stop.
+    pub fn ordered(&self) -> Order {
+        Order::of(self.words.get(ORDER)).unwrap_or(Order::Stop)
+    }
+
+    /// Linux: it is alive.
+    pub fn beat_of_linux(&self) {
+        let beat = self.words.get(BEAT_OF_LINUX);
+        self.words.set(BEAT_OF_LINUX, beat.wrapping_add(1));
+    }
+
+    /// Guest: how often Linux has said that it is alive.
+    pub fn beats_of_linux(&self) -> u32 {
+        self.words.get(BEAT_OF_LINUX)
+    }
+
+    /// Guest: says how far it is, and in which life.
+    pub fn reached(&self, state: GuestState, epoch: u32) {
+        self.words.set(EPOCH_OF_GUEST, epoch);
+        self.words.set(STATE, state as u32);
+    }
+
+    /// Linux: how far the guest of this life is. `None` if it wrote nonsense.
+    pub fn state(&self, epoch: u32) -> Option<GuestState> {
+        match GuestState::of(self.words.get(STATE)) {
+            // One that says nothing of this life has not begun it.
+            Some(_) if self.words.get(EPOCH_OF_GUEST) != epoch => Some(GuestState::Absent),
+            state => state,
+        }
+    }
+
+    /// Guest: it is alive, and counts so many ticks a second.
+    pub fn beat_of_guest(&self, tick_hz: u32) {
+        self.words.set(TICK_HZ, tick_hz);
+        let beat = self.words.get(BEAT_OF_GUEST);
+        self.words.set(BEAT_OF_GUEST, beat.wrapping_add(1));
+    }
+
+    /// Linux: how often the guest has said that it is alive.
+    pub fn beats_of_guest(&self) -> u32 {
+        self.words.get(BEAT_OF_GUEST)
+    }
+
+    /// Guest: why it cannot go on. To be called before [`GuestState::Faulted`] is reached.
+    pub fn set_fault(&self, fault: &GuestFault) {
+        fault.write(&self.words, FAULT);
+    }
+
+    /// Linux: why the guest could not go on; what the guest wrote may be anything, so `None`.
+    pub fn fault(&self) -> Option<GuestFault> {
+        GuestFault::read(&self.words, FAULT)
+    }
+
+    /// Guest: node `node` of the table. `None` past its end, or if it is nonsense.
+    pub fn node(&self, node: usize) -> Option<NodeRow> {
+        let row = node < NODES_MAX;
+        row.then(|| NodeRow::read(&self.words, NODES + node * node::ROW_BYTES))?
+    }
+
+    /// Guest: what node `node` has done; it alone writes this.
+    ///
+    /// # Panics
+    /// If there is no room for such a node.
+    pub fn set_tally(&self, node: usize, status: &NodeTally) {
+        assert!(node < NODES_MAX, "node {node} of {NODES_MAX}");
+        status.write(&self.words, STATUS + node * node::STATUS_BYTES);
+    }
+
+    /// Linux: what node `node` has done.
+    ///
+    /// # Panics
+    /// If there is no room for such a node.
+    pub fn tally(&self, node: usize) -> NodeTally {
+        assert!(node < NODES_MAX, "node {node} of {NODES_MAX}");
+        NodeTally::read(&self.words, STATUS + node * node::STATUS_BYTES)
+    }
+
+    /// Row `row` of the table. `None` past its end, or if it is nonsense. What it names lies
+    /// inside.
+    pub fn row(&self, row: usize) -> Option<RegionRow> {
+        let is_there = row < ROWS_MAX;
+        let found = is_there.then(|| RegionRow::read(&self.words, ROWS + row * row::BYTES))??;
+        found.lies_in(self.memory().len()).then_some(found)
+    }
+
+    /// Guest: the state of its side of a row.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn set_side(&self, row: usize, state: SideState) {
+        assert!(row < ROWS_MAX, "row {row} of {ROWS_MAX}");
+        self.words.set(ROW_STATES + row * 4, state as u32);
+    }
+
+    /// Linux: the state of the guest's side of a row; `None` if it wrote nonsense.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn side(&self, row: usize) -> Option<SideState> {
+        assert!(row < ROWS_MAX, "row {row} of {ROWS_MAX}");
+        SideState::of(self.words.get(ROW_STATES + row * 4))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Names of at most 32 bytes, as they stand in words.
+
+use core::fmt;
+
+use sinew_link::{Memory, SharedWords};
+
+/// Bytes of a name.
+pub(crate) const NAME_BYTES: usize = 32;
+
+/// A name of at most 32 bytes: UTF-8, the rest zero.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Name([u8; NAME_BYTES]);
+
+impl Name {
+    /// `None` if it is longer, or holds a zero.
+    pub fn new(text: &str) -> Option<Name> {
+        let mut bytes = [0; NAME_BYTES];
+        bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+        (!text.as_bytes().contains(&0)).then_some(Name(bytes))
+    }
+
+    /// The text. What is no UTF-8 shows up to where it is none.
+    pub fn as_str(&self) -> &str {
+        let len = self.0.iter().position(|byte| *byte == 0).unwrap_or(NAME_BYTES);
+        match core::str::from_utf8(&self.0[..len]) {
+            Ok(text) => text,
+            Err(error) => core::str::from_utf8(&self.0[..error.valid_up_to()]).unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn write<M: Memory>(&self, words: &SharedWords<M>, at: usize) {
+        write_bytes(words, at, &self.0);
+    }
+
+    pub(crate) fn read<M: Memory>(words: &SharedWords<M>, at: usize) -> Name {
+        let mut bytes = [0; NAME_BYTES];
+        read_bytes(words, at, &mut bytes);
+        Name(bytes)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+/// Writes bytes, a multiple of 4.
+pub(crate) fn write_bytes<M: Memory>(words: &SharedWords<M>, at: usize, bytes: &[u8]) {
+    let (parts, _) = bytes.as_chunks::<4>();
+    for (i, part) in parts.iter().enumerate() {
+        words.set(at + i * 4, u32::from_le_bytes(*part));
+    }
+}
+
+/// Reads bytes, a multiple of 4.
+pub(crate) fn read_bytes<M: Memory>(words: &SharedWords<M>, at: usize, bytes: &mut [u8]) {
+    let (parts, _) = bytes.as_chunks_mut::<4>();
+    for (i, part) in parts.iter_mut().enumerate() {
+        *part = words.get(at + i * 4).to_le_bytes();
+    }
+}

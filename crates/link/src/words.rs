@@ -1,0 +1,46 @@
+//! Words that two sides share beside links: states, tables, records.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::memory::Memory;
+
+/// Bytes as words of 32 bits, each written by one side only.
+#[derive(Clone, Debug)]
+pub struct SharedWords<M>(M);
+
+impl<M: Memory> SharedWords<M> {
+    /// The words of these bytes.
+    pub fn new(memory: M) -> SharedWords<M> {
+        SharedWords(memory)
+    }
+
+    /// What they stand on.
+    pub fn memory(&self) -> &M {
+        &self.0
+    }
+
+    /// The word `at` bytes from the start. Acquire: who reads it sees all that its writer had
+    /// written before.
+    ///
+    /// # Panics
+    /// If `at` is no multiple of 4, or outside.
+    pub fn get(&self, at: usize) -> u32 {
+        self.word(at).load(Ordering::Acquire)
+    }
+
+    /// Writes it. Release: pairs with [`SharedWords::get`].
+    ///
+    /// # Panics
+    /// As for [`SharedWords::get`].
+    pub fn set(&self, at: usize, value: u32) {
+        self.word(at).store(value, Ordering::Release);
+    }
+
+    fn word(&self, at: usize) -> &AtomicU32 {
+        let is_inside = at.checked_add(4).is_some_and(|end| end <= self.0.len());
+        assert!(at.is_multiple_of(4) && is_inside, "a word at {at} of {} bytes", self.0.len());
+        // SAFETY: inside and aligned, as just looked; the bytes live as long as `self`, and nobody
+        // refers to them but as atomics.
+        unsafe { self.0.base().byte_add(at).cast::<AtomicU32>().as_ref() }
+    }
+}

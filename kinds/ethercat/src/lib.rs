@@ -1,0 +1,12 @@
+//! What master and drives agree on: the frame on the wire, and the drives' state machine. It knows
+//! no operating system, so a guest beside Linux reads the same frames with the same code.
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod cia402;
+pub mod frame;
+
+/// Drives on the bus, one per axis.
+pub const DRIVES: usize = 6;
