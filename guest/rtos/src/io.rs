@@ -1,0 +1,185 @@
+//! The ports of a node: read before an update, written after it.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use sinew_carve_out::NodeTally;
+use zerocopy::IntoBytes;
+
+pub use sinew_link::latest::Fresh;
+
+use crate::link::Link;
+use crate::{Fault, Message};
+
+/// What a node reads and writes in a cycle.
+pub struct Io<'a> {
+    pub(crate) ports: &'a mut [Port],
+    pub(crate) status: &'a mut NodeTally,
+}
+
+impl Io<'_> {
+    /// Whether something is linked to a port.
+    pub fn is_linked(&self, port: usize) -> bool {
+        self.port(port).is_some()
+    }
+
+    /// What [`Io::read`] gives: nothing yet (zeros), what was there before, or a new message.
+    pub fn fresh(&self, port: usize) -> Fresh {
+        self.port(port).map_or(Fresh::None, |port| port.fresh)
+    }
+
+    /// The message of an input. Zeros, if nothing came yet.
+    ///
+    /// # Panics
+    /// If the port has another type or is not linked: a bug of the kind.
+    pub fn read<T: Message>(&self, port: usize) -> &T {
+        let found = self.expect(port);
+        assert!(found.hash == T::TYPE.hash, "port {port} carries no {}", T::TYPE.name);
+        T::ref_from_bytes(found.bytes()).expect("the size belongs to the hash")
+    }
+
+    /// Takes the next message of a queue in the same cycle; whether there was one.
+    ///
+    /// # Errors
+    /// Linux wrote what no peer may write.
+    pub fn next(&mut self, port: usize) -> Result<bool, Fault> {
+        match self.ports.get_mut(port) {
+            Some(port) => {
+                port.receive(&mut self.status.messages).map(|()| port.fresh == Fresh::New)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// What an output sends after this update. It begins as what was sent before.
+    ///
+    /// # Panics
+    /// As for [`Io::read`].
+    pub fn write<T: Message>(&mut self, port: usize) -> &mut T {
+        let found = self.expect_mut(port);
+        assert!(found.hash == T::TYPE.hash, "port {port} carries no {}", T::TYPE.name);
+        found.is_written = true;
+        T::mut_from_bytes(found.bytes_mut()).expect("the size belongs to the hash")
+    }
+
+    /// The bytes of an input, whatever its type.
+    ///
+    /// # Panics
+    /// If nothing is linked to the port.
+    pub fn bytes(&self, port: usize) -> &[u8] {
+        self.expect(port).bytes()
+    }
+
+    /// The bytes that an output sends after this update, whatever its type.
+    ///
+    /// # Panics
+    /// If nothing is linked to the port.
+    pub fn bytes_mut(&mut self, port: usize) -> &mut [u8] {
+        let port = self.expect_mut(port);
+        port.is_written = true;
+        port.bytes_mut()
+    }
+
+    /// A counter of the kind's record. Linux sees it after this update.
+    pub fn counter(&mut self, counter: usize) -> &mut u32 {
+        &mut self.status.counters[counter]
+    }
+
+    /// Messages that were not sent since the start, because a queue was full.
+    pub fn lost(&self) -> u32 {
+        self.status.messages[DROPPED]
+    }
+
+    fn port(&self, port: usize) -> Option<&Port> {
+        self.ports.get(port).filter(|port| !port.links.is_empty())
+    }
+
+    fn expect(&self, port: usize) -> &Port {
+        self.port(port).unwrap_or_else(|| panic!("nothing is linked to port {port}"))
+    }
+
+    fn expect_mut(&mut self, port: usize) -> &mut Port {
+        match self.ports.get_mut(port) {
+            Some(port) if !port.links.is_empty() => port,
+            _ => panic!("nothing is linked to port {port}"),
+        }
+    }
+
+    /// Reads every input once.
+    pub(crate) fn receive(&mut self) -> Result<(), Fault> {
+        let messages = &mut self.status.messages;
+        self.ports.iter_mut().try_for_each(|port| port.receive(messages))
+    }
+
+    /// Sends what was written.
+    pub(crate) fn send(&mut self) -> Result<(), Fault> {
+        for port in self.ports.iter_mut().filter(|port| port.is_written) {
+            port.is_written = false;
+            port.send(&mut self.status.messages)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is counted of messages, by its place in [`NodeTally::messages`].
+const RECEIVED: usize = 0;
+const LOST: usize = 1;
+const SENT: usize = 2;
+const DROPPED: usize = 3;
+
+fn count(counter: &mut u32, by: u32) {
+    *counter = counter.wrapping_add(by);
+}
+
+/// A port with its links: one if it reads, one or more if it writes.
+pub(crate) struct Port {
+    pub(crate) links: Vec<Link>,
+    hash: u32,
+    len: usize,
+    reads: bool,
+    fresh: Fresh,
+    is_written: bool,
+    /// A message; words, so that it is aligned to 8.
+    message: Box<[u64]>,
+}
+
+impl Port {
+    /// A port that nothing is linked to yet, for messages of this hash and length.
+    pub(crate) fn new(hash: u32, len: usize, reads: bool) -> Port {
+        let message = vec![0; len.div_ceil(8)].into_boxed_slice();
+        let (links, fresh) = (Vec::new(), Fresh::None);
+        Port { links, hash, len, reads, fresh, is_written: false, message }
+    }
+
+    fn receive(&mut self, messages: &mut [u32; 4]) -> Result<(), Fault> {
+        let message = &mut self.message.as_mut_bytes()[..self.len];
+        let Some(link) = self.links.first_mut().filter(|_| self.reads) else { return Ok(()) };
+        let received = link.receive(message)?;
+        self.fresh = match (received.is_new, self.fresh) {
+            (true, _) => Fresh::New,
+            (false, Fresh::None) => Fresh::None,
+            (false, _) => Fresh::Old,
+        };
+        count(&mut messages[RECEIVED], u32::from(received.is_new));
+        count(&mut messages[LOST], received.lost);
+        Ok(())
+    }
+
+    fn send(&mut self, messages: &mut [u32; 4]) -> Result<(), Fault> {
+        let message = &self.message.as_bytes()[..self.len];
+        for link in &mut self.links {
+            let which = if link.send(message)? { SENT } else { DROPPED };
+            count(&mut messages[which], 1);
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.message.as_bytes()[..self.len]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.message.as_mut_bytes()[..self.len]
+    }
+}

@@ -1,0 +1,224 @@
+//! FreeRTOS as this crate uses it: its functions, and what it asks of us.
+
+use core::ffi::{CStr, c_char, c_void};
+
+use crate::{board, cpu, fault, gic, memory};
+
+/// Ticks of FreeRTOS in a second.
+pub(crate) const TICK_HZ: u32 = 1000;
+/// The strongest priority of a task.
+pub(crate) const PRIORITY_MAX: u32 = 15;
+/// Longest name of a task, with its zero.
+const NAME_MAX: usize = 32;
+
+/// A task of FreeRTOS.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Task(*mut c_void);
+
+// SAFETY: a name for a task, which FreeRTOS lets any task use.
+unsafe impl Send for Task {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Task {}
+
+unsafe extern "C" {
+    fn xTaskCreateStatic(
+        code: extern "C" fn(*mut c_void),
+        name: *const c_char,
+        stack_words: u32,
+        argument: *mut c_void,
+        priority: u32,
+        stack: *mut u32,
+        memory: *mut u8,
+    ) -> Task;
+    static sinew_task_bytes: u32;
+    fn vTaskStartScheduler();
+    fn xTaskDelayUntil(previous: *mut u32, ticks: u32) -> i32;
+    fn xTaskGetTickCount() -> u32;
+    fn xTaskGetSchedulerState() -> i32;
+    fn pcTaskGetName(task: *mut c_void) -> *const c_char;
+    fn ulTaskGenericNotifyTake(index: u32, clear: i32, ticks: u32) -> u32;
+    fn vTaskGenericNotifyGiveFromISR(task: Task, index: u32, woken: *mut i32);
+    fn xTaskGenericNotify(task: Task, index: u32, value: u32, action: i32, old: *mut u32) -> i32;
+    fn xTaskAbortDelay(task: Task) -> i32;
+    fn vTaskSuspend(task: *mut c_void);
+    fn pvPortMalloc(len: usize) -> *mut c_void;
+    fn vPortFree(memory: *mut c_void);
+    fn FreeRTOS_Tick_Handler();
+    static mut ulPortYieldRequired: u32;
+}
+
+/// Makes a task, to run once the scheduler does, with nothing below its stack. `name` is cut at 31
+/// bytes. `None` if no memory is left.
+pub(crate) fn spawn(
+    code: extern "C" fn(*mut c_void),
+    name: &str,
+    stack_bytes: u32,
+    argument: *mut c_void,
+    priority: u32,
+) -> Option<Task> {
+    let mut text = [0; NAME_MAX];
+    text.iter_mut().zip(name.bytes().take(NAME_MAX - 1)).for_each(|(to, from)| *to = from);
+    let (stack, len) = memory::stack(stack_bytes as usize)?;
+    // SAFETY: a constant of the C compiler.
+    let memory = allocate(unsafe { sinew_task_bytes } as usize);
+    if memory.is_null() {
+        return None;
+    }
+    let words = (len / 4) as u32;
+    // SAFETY: FreeRTOS copies the name; the caller's code takes the argument; stack and memory are
+    // the task's for ever.
+    let task = unsafe {
+        xTaskCreateStatic(code, text.as_ptr().cast(), words, argument, priority, stack, memory)
+    };
+    (!task.0.is_null()).then_some(task)
+}
+
+/// Gives the core to the tasks.
+pub(crate) fn run() -> ! {
+    // SAFETY: called once, by the start, in supervisor mode.
+    unsafe { vTaskStartScheduler() };
+    panic!("the scheduler had no memory for its idle task")
+}
+
+/// Ticks since the start.
+pub(crate) fn ticks() -> u32 {
+    // SAFETY: reads a word.
+    unsafe { xTaskGetTickCount() }
+}
+
+/// Sleeps until `ticks` after `previous`, which moves on by so many, or until woken.
+pub(crate) fn sleep_until(previous: &mut u32, ticks: u32) {
+    // SAFETY: called from a task.
+    unsafe { xTaskDelayUntil(previous, ticks) };
+}
+
+/// No limit of time.
+pub(crate) const FOR_EVER: u32 = u32::MAX;
+
+/// This task is not needed any more.
+pub(crate) fn sleep_forever() {
+    // SAFETY: called from a task, which suspends itself.
+    unsafe { vTaskSuspend(core::ptr::null_mut()) };
+}
+
+/// Wakes a task that waits or will, or that sleeps until some tick. From a task.
+pub(crate) fn wake(task: Task) {
+    const INCREMENT: i32 = 2;
+    // SAFETY: called from a task; `wait` takes notification 0.
+    unsafe {
+        xTaskGenericNotify(task, 0, 0, INCREMENT, core::ptr::null_mut());
+        xTaskAbortDelay(task);
+    }
+}
+
+/// Sleeps until this task is woken, at most so many ticks.
+pub(crate) fn wait(ticks: u32) {
+    // SAFETY: called from a task; nobody else uses notification 0.
+    unsafe { ulTaskGenericNotifyTake(0, 1, ticks) };
+}
+
+/// Wakes a task that waits or will. From an interrupt only.
+pub(crate) fn wake_from_interrupt(task: Task) {
+    let mut is_stronger = 0;
+    // SAFETY: called from an interrupt whose priority may call FreeRTOS; it is then that the port
+    // looks at the word.
+    unsafe {
+        vTaskGenericNotifyGiveFromISR(task, 0, &mut is_stronger);
+        if is_stronger != 0 {
+            ulPortYieldRequired = 1;
+        }
+    }
+}
+
+/// The name of the task that runs, or of what runs instead.
+pub(crate) fn running() -> &'static str {
+    const NOT_STARTED: i32 = 1;
+    // SAFETY: reads words; the name lives as long as the task, which is for ever.
+    unsafe {
+        if xTaskGetSchedulerState() == NOT_STARTED {
+            return "start";
+        }
+        CStr::from_ptr(pcTaskGetName(core::ptr::null_mut())).to_str().unwrap_or("?")
+    }
+}
+
+/// Memory of FreeRTOS's heap, aligned to 8; null if none is left.
+pub(crate) fn allocate(len: usize) -> *mut u8 {
+    // SAFETY: any length will do.
+    unsafe { pvPortMalloc(len).cast() }
+}
+
+/// Gives memory back.
+///
+/// # Safety
+/// It came from [`allocate`], and nobody uses it.
+pub(crate) unsafe fn free(memory: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { vPortFree(memory.cast()) }
+}
+
+/// The counter's step from tick to tick.
+fn tick_step() -> u64 {
+    u64::from(cpu::counter_hz() / TICK_HZ)
+}
+
+/// When the next tick is due, by the counter. Only the tick's interrupt writes it.
+static mut TICK_AT: u64 = 0;
+
+#[unsafe(no_mangle)]
+extern "C" fn sinew_tick_start() {
+    // SAFETY: interrupts are off.
+    unsafe { TICK_AT = cpu::counter() };
+    sinew_tick_clear();
+    gic::enable(board::TIMER_INTERRUPT, gic::PRIORITY_OF_TIMER, false);
+}
+
+/// Ticks that were late come at once, one by one, so that their number stays true.
+#[unsafe(no_mangle)]
+extern "C" fn sinew_tick_clear() {
+    // SAFETY: the tick's interrupt does not interrupt itself.
+    unsafe {
+        TICK_AT += tick_step();
+        cpu::alarm_at(TICK_AT);
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn vApplicationFPUSafeIRQHandler(acknowledged: u32) {
+    let interrupt = acknowledged & 0x3ff;
+    if interrupt == board::TIMER_INTERRUPT {
+        // SAFETY: the port's handler of the tick's interrupt.
+        unsafe { FreeRTOS_Tick_Handler() };
+    } else if let Some(bell) = board::bell_of(interrupt) {
+        crate::agent::hear(bell);
+    } else if interrupt < gic::SPURIOUS {
+        panic!("interrupt {interrupt} came, and nobody had let it through");
+    }
+}
+
+/// Nothing to do: the core sleeps, so that an emulated one costs the host nothing.
+#[unsafe(no_mangle)]
+extern "C" fn vApplicationIdleHook() {
+    cpu::sleep();
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn vApplicationMallocFailedHook() {
+    fault::out_of_memory(None)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn vApplicationStackOverflowHook(_task: Task, name: *const c_char) {
+    // SAFETY: FreeRTOS gives the name that it keeps of the task. An overflow may have hurt it,
+    // then the text ends at the next zero in memory that is there.
+    let name = unsafe { CStr::from_ptr(name) };
+    fault::stack_overflow(name.to_str().unwrap_or("?"), 0, 0)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sinew_assert_failed(file: *const c_char, line: u32) {
+    // SAFETY: a constant of the C compiler.
+    let file = unsafe { CStr::from_ptr(file) }.to_str().unwrap_or("?");
+    fault::assertion(file, line)
+}

@@ -1,0 +1,52 @@
+//! A guest: nodes of a graph under FreeRTOS, on a core beside Linux.
+//!
+//! A program of its own is a table of kinds and nothing else:
+//!
+//! ```ignore
+//! #![no_std]
+//! #![no_main]
+//! sinew_guest::kinds![echo::KIND];
+//! ```
+//!
+//! What it is to run, and the links to it, it finds in the carve-out (`sinew-carve-out`): it starts
+//! (`start.rs`, `guest.rs`), makes each node of the table there, which FreeRTOS releases
+//! (`run.rs`), and waits for the order to run (`agent.rs`). What goes wrong ends in a fault record
+//! (`fault.rs`). All that differs from chip to chip is in `board/`.
+#![no_std]
+
+extern crate alloc;
+// Macros name this crate as its users do.
+extern crate self as sinew_guest;
+
+mod agent;
+mod board;
+mod c;
+mod console;
+mod cpu;
+mod fault;
+mod gic;
+mod guest;
+mod heap;
+mod io;
+mod kernel;
+mod link;
+mod memory;
+mod message;
+mod node;
+mod once;
+mod run;
+mod start;
+mod trial;
+
+pub use console::Console;
+pub use fault::{probe_read, probe_write, probes_refused};
+pub use io::{Fresh, Io};
+pub use message::{FieldType, Message};
+pub use node::{Cycle, Fault, GuestNode, Kind, Make, Maker, Parameters};
+
+#[doc(no_inline)]
+pub use sinew_carve_out::image::{KindRecord, ParameterRecord, PortRecord, numbers, port};
+#[doc(no_inline)]
+pub use sinew_link::message::{Field, MessageType, type_hash};
+#[doc(no_inline)]
+pub use zerocopy;

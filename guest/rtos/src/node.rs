@@ -1,0 +1,206 @@
+//! What a kind of node is to a guest: its record, how one is made, and its two acts.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use sinew_carve_out::NodeRow;
+use sinew_carve_out::image::{ImageKind as Record, KindRecord};
+
+use crate::Io;
+
+/// A node: called once a period.
+pub trait GuestNode {
+    /// The work of one cycle.
+    ///
+    /// # Errors
+    /// A reason to stop: all nodes of the guest then do their last act, and the guest ends.
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault>;
+
+    /// The last act: writes what is safe. Not called if the processor met a fault.
+    fn stop(&mut self, io: &mut Io<'_>) {
+        let _ = io;
+    }
+}
+
+/// One cycle of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Cycle {
+    /// Counts from 0.
+    pub number: u64,
+    /// Nominal spacing.
+    pub period_us: u32,
+    /// Whole periods lost immediately before this cycle.
+    pub skipped: u32,
+    /// Since when Linux has not said that it is alive.
+    pub linux_silent_ms: u32,
+}
+
+impl Cycle {
+    /// Nominal spacing, s.
+    pub fn period_s(&self) -> f64 {
+        f64::from(self.period_us) * 1e-6
+    }
+}
+
+/// Bytes of text that a fault can hold; what is longer is cut.
+const TEXT_MAX: usize = 128;
+
+/// A reason to stop, made without allocating.
+#[derive(Clone)]
+pub struct Fault {
+    text: [u8; TEXT_MAX],
+    len: usize,
+}
+
+impl Fault {
+    /// A fault with this text.
+    pub fn new(text: fmt::Arguments<'_>) -> Fault {
+        let mut fault = Fault { text: [0; TEXT_MAX], len: 0 };
+        // Cutting a text that is too long is the only failure, and `write_str` does not report it.
+        let _ = fmt::write(&mut fault, text);
+        fault
+    }
+
+    /// What went wrong, where, and what to change.
+    pub fn text(&self) -> &str {
+        let text = &self.text[..self.len];
+        match core::str::from_utf8(text) {
+            Ok(text) => text,
+            Err(error) => core::str::from_utf8(&text[..error.valid_up_to()]).unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Write for Fault {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let bytes = &text.as_bytes()[..text.len().min(TEXT_MAX - self.len)];
+        self.text[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+        Ok(())
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// A [`Fault`], written like `format!`.
+#[macro_export]
+macro_rules! fault {
+    ($($text:tt)*) => { $crate::Fault::new(format_args!($($text)*)) };
+}
+
+/// What a node is made of.
+pub struct Parameters<'a> {
+    row: &'a NodeRow,
+    record: Record<'static>,
+}
+
+impl<'a> Parameters<'a> {
+    pub(crate) fn new(row: &'a NodeRow, record: Record<'static>) -> Parameters<'a> {
+        Parameters { row, record }
+    }
+
+    /// The node's name in the graph.
+    pub fn node(&self) -> &str {
+        self.row.name.as_str()
+    }
+
+    /// Nominal spacing of its cycles.
+    pub fn period_us(&self) -> u32 {
+        self.row.period_us
+    }
+
+    /// The values of a parameter, as many as the kind's record says.
+    ///
+    /// # Panics
+    /// If the kind has no such parameter: a bug of the kind.
+    pub fn numbers(&self, name: &str) -> &[f64] {
+        let mut at = 0;
+        for parameter in self.record.parameters() {
+            let count = parameter.count() as usize;
+            if parameter.name() == name {
+                return &self.row.values[at..at + count];
+            }
+            at += count;
+        }
+        panic!("kind '{}' has no parameter '{name}'", self.record.name())
+    }
+
+    /// All values, in the order of the kind's record.
+    pub fn values(&self) -> &[f64] {
+        &self.row.values[..self.row.value_count as usize]
+    }
+
+    /// The value of a parameter; of a list the first.
+    ///
+    /// # Panics
+    /// As for [`Parameters::numbers`].
+    pub fn number(&self, name: &str) -> f64 {
+        self.numbers(name)[0]
+    }
+
+    /// The values of a list of `N`.
+    ///
+    /// # Panics
+    /// As for [`Parameters::numbers`], or if it has another length: a bug of the kind.
+    pub fn list<const N: usize>(&self, name: &str) -> [f64; N] {
+        let values = self.numbers(name);
+        assert!(values.len() == N, "parameter '{name}' has {} values, not {N}", values.len());
+        core::array::from_fn(|i| values[i])
+    }
+}
+
+/// Makes a node.
+pub type Make = fn(&Parameters<'_>) -> Result<Box<dyn GuestNode>, Fault>;
+
+/// A kind of a guest's table.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// What Linux reads in the image.
+    pub record: KindRecord,
+    /// How one is made.
+    pub make: Make,
+}
+
+/// How a kind of the image's section of records is made; [`kinds!`](crate::kinds!) writes it.
+#[derive(Clone, Copy)]
+pub struct Maker {
+    /// The record.
+    pub record: &'static KindRecord,
+    /// How one is made.
+    pub make: Make,
+}
+
+/// The kinds of an image, in one table: a program says it once.
+#[macro_export]
+macro_rules! kinds {
+    ($($kind:expr),* $(,)?) => {
+        const _: () = {
+            const COUNT: usize = [$($kind.make),*].len();
+            #[used]
+            #[unsafe(link_section = ".sinew_kinds")]
+            static RECORDS: [$crate::KindRecord; COUNT] = [$($kind.record),*];
+            #[used]
+            #[unsafe(link_section = ".sinew_makers")]
+            static MAKERS: [$crate::Maker; COUNT] = {
+                let makes = [$($kind.make),*];
+                let mut makers = [$crate::Maker { record: &RECORDS[0], make: makes[0] }; COUNT];
+                let mut i = 0;
+                while i < COUNT {
+                    makers[i] = $crate::Maker { record: &RECORDS[i], make: makes[i] };
+                    i += 1;
+                }
+                makers
+            };
+        };
+    };
+}
