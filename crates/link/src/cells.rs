@@ -3,6 +3,7 @@
 
 #[cfg(all(test, loom))]
 use core::cell::Cell;
+use core::ops::Range;
 #[cfg(not(all(test, loom)))]
 use core::ptr::NonNull;
 
@@ -237,6 +238,12 @@ impl<M: Memory> Region<M> {
     #[inline(always)]
     pub(crate) fn slot(&self, position: u32) -> At {
         self.slots.at(position)
+    }
+
+    /// The bytes of the slot for `position`, from the start of the region.
+    pub(crate) fn extent(&self, position: u32) -> Range<usize> {
+        let At(start) = self.slot(position);
+        start..start + self.slots.stride
     }
 
     /// The sequence of the slot for `position`; not in the index layout.

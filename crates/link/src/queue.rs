@@ -10,6 +10,7 @@
 //! not there; what its reader had copied but not yet released is delivered again.
 
 use core::fmt;
+use core::ops::Range;
 
 use crate::cells::{At, Ordering, Region, Site, Slots, ordered};
 use crate::memory::Memory;
@@ -106,6 +107,12 @@ impl<M: Memory> Writer<M> {
         self.room()?;
         let at = self.end.region.slot(self.tail);
         Ok(Claim { writer: self, at })
+    }
+
+    /// Where in the region the next message is written, with its sequence: for who keeps caches in
+    /// step by hand.
+    pub fn next_at(&self) -> Range<usize> {
+        self.end.region.extent(self.tail)
     }
 
     /// Waits until there is room, the reader has closed, or the deadline is over; whether
@@ -278,6 +285,12 @@ impl<M: Memory> Reader<M> {
     pub fn peek(&mut self) -> Result<Option<Peek<'_, M>>, Corrupt> {
         let ready = self.ready()?;
         Ok(ready.then_some(Peek { reader: self }))
+    }
+
+    /// Where in the region the next message stands or will, with its sequence: for who keeps caches
+    /// in step by hand.
+    pub fn next_at(&self) -> Range<usize> {
+        self.end.region.extent(self.head)
     }
 
     /// Waits until there is a message, the writer has closed, or the deadline is over; whether

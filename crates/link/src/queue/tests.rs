@@ -168,3 +168,20 @@ fn a_slice_of_another_length_is_a_bug_of_the_caller() {
     let (mut writer, _reader) = ends(&Heap::made(&shape, 0), &shape);
     let _ = writer.try_send(&[0; 5]);
 }
+
+#[test]
+fn both_ends_name_the_bytes_of_the_next_message() {
+    for layout in LAYOUTS {
+        let shape = shape(layout, 40, 2);
+        let stride = shape.stride();
+        let (mut writer, mut reader) = ends(&Heap::made(&shape, 0), &shape);
+        let mut got = [0; 40];
+        for lap in [640, 640 + stride, 640] {
+            let expected = lap..lap + stride;
+            assert_eq!((writer.next_at(), reader.next_at()), (expected.clone(), expected));
+            assert_eq!(writer.try_send(&got), Ok(()));
+            assert_eq!(reader.try_receive(&mut got), Ok(true));
+        }
+        assert!(writer.next_at().end <= shape.region_len());
+    }
+}
