@@ -12,7 +12,7 @@ use super::File;
 
 /// The modules of each crate, from below.
 pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
-    ("crates/agent/src", &[&["boards", "ivshmem"], &["image", "keeper"]]),
+    ("crates/agent/src", &[&["boards", "ivshmem"], &["doorbell", "image", "keeper"]]),
     ("crates/carve-out/src", &[&["text"], &["fault", "node", "row"], &["image"]]),
     (
         "crates/control/src",

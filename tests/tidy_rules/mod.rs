@@ -71,6 +71,7 @@ pub(crate) const WORDS: &[Word] = &[
         instead: "node",
         exceptions: &[
             ("guest/rtos/src/agent.rs", "FreeRTOS's word for a thread"),
+            ("guest/rtos/src/bells.rs", "FreeRTOS's word for a thread"),
             ("guest/rtos/src/kernel.rs", "FreeRTOS's word for a thread"),
         ],
     },

@@ -1,14 +1,17 @@
 //! The Linux side of a guest: nodes that run under another operating system on the same chip.
 //!
 //! [`image`] reads which kinds an image has, [`boards`] is the table of what guests run on,
-//! [`ivshmem`] gives an emulator memory and bells, and [`Keeper`] starts a guest for one life and
-//! watches it. What both sides find in their memory is the crate `carve-out`.
+//! [`ivshmem`] gives an emulator memory and bells, [`doorbell`] is how a link sleeps on them, and
+//! [`Keeper`] starts a guest for one life and watches it. What both sides find in their memory is
+//! the crate `carve-out`.
 
 pub mod boards;
+pub mod doorbell;
 pub mod image;
 pub mod ivshmem;
 pub mod keeper;
 
 pub use boards::{BOARDS, BoardRow};
+pub use doorbell::Doorbell;
 pub use image::ImageFile;
 pub use keeper::{GuestProgress, GuestSetup, Keeper};

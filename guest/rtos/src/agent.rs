@@ -184,8 +184,9 @@ fn end(guest: &Guest, linux: &mut Linux) -> ! {
         stuck(guest, node);
     }
     reach(guest, GuestState::Stopped);
-    // Relaxed: a counter.
-    let steps = board::STEPS.load(Ordering::Relaxed);
-    say!("guest: stopped; {steps} times the carve-out was put in step");
+    // Relaxed: counters.
+    let (reads, writes) =
+        (board::READS.load(Ordering::Relaxed), board::WRITES.load(Ordering::Relaxed));
+    say!("guest: stopped; links put in step {reads} times before a read, {writes} after a write");
     board::power_off()
 }

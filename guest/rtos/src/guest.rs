@@ -18,7 +18,9 @@ use crate::link::Link;
 use crate::node::Maker;
 use crate::once::Once;
 use crate::run::Runner;
-use crate::{GuestNode, Parameters, agent, board, c, fault, gic, kernel, memory, run, say, trial};
+use crate::{
+    GuestNode, Parameters, agent, bells, board, c, fault, gic, kernel, memory, run, say, trial,
+};
 
 /// What every part of the guest may look at.
 pub(crate) struct Guest {
@@ -201,7 +203,10 @@ fn begin(guest: &Guest, node: usize, rows: &Rows, record: Record<'static>, how: 
     let argument: *mut c_void = Box::into_raw(runner).cast();
     let stack = record.stack().max(run::STACK_MIN);
     match kernel::spawn(run::runner, row.name.as_str(), stack, argument, priority) {
-        Some(it) => agent::know(node, it),
+        Some(it) => {
+            agent::know(node, it);
+            bells::know(node, it, rows.rows.iter().map(|row| row.link));
+        }
         None => fault::out_of_memory(Some(stack as usize)),
     }
 }

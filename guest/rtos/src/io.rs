@@ -106,6 +106,25 @@ impl Io<'_> {
         }
     }
 
+    /// The first link of a port.
+    ///
+    /// # Panics
+    /// If nothing is linked to it.
+    pub(crate) fn link(&mut self, port: usize) -> &mut Link {
+        &mut self.expect_mut(port).links[0]
+    }
+
+    /// Sends the message of port `from` through `to`; whether there was room.
+    pub(crate) fn forward(&mut self, from: usize, to: usize) -> Result<bool, Fault> {
+        let message = core::mem::take(&mut self.expect_mut(from).message);
+        let port = self.expect_mut(to);
+        let is_sent = port.links[0].send(&message.as_bytes()[..port.len]);
+        self.expect_mut(from).message = message;
+        let is_sent = is_sent?;
+        count(&mut self.status.messages[SENT], u32::from(is_sent));
+        Ok(is_sent)
+    }
+
     /// Reads every input once.
     pub(crate) fn receive(&mut self) -> Result<(), Fault> {
         let messages = &mut self.status.messages;

@@ -118,6 +118,11 @@ pub(crate) fn wait(ticks: u32) {
     unsafe { ulTaskGenericNotifyTake(0, 1, ticks) };
 }
 
+/// As [`wait`], in milliseconds.
+pub(crate) fn wait_ms(ms: u32) {
+    wait(ms.saturating_mul(TICK_HZ / 1000));
+}
+
 /// Wakes a task that waits or will. From an interrupt only.
 pub(crate) fn wake_from_interrupt(task: Task) {
     let mut is_stronger = 0;
@@ -191,7 +196,7 @@ extern "C" fn vApplicationFPUSafeIRQHandler(acknowledged: u32) {
         // SAFETY: the port's handler of the tick's interrupt.
         unsafe { FreeRTOS_Tick_Handler() };
     } else if let Some(bell) = board::bell_of(interrupt) {
-        crate::agent::hear(bell);
+        crate::bells::hear(bell);
     } else if interrupt < gic::SPURIOUS {
         panic!("interrupt {interrupt} came, and nobody had let it through");
     }

@@ -19,6 +19,7 @@ extern crate alloc;
 extern crate self as sinew_guest;
 
 mod agent;
+mod bells;
 mod board;
 mod c;
 mod console;
@@ -35,6 +36,8 @@ mod message;
 mod node;
 mod once;
 mod run;
+mod serve;
+mod shared;
 mod start;
 mod trial;
 
@@ -43,6 +46,8 @@ pub use fault::{probe_read, probe_write, probes_refused};
 pub use io::{Fresh, Io};
 pub use message::{FieldType, Message};
 pub use node::{Cycle, Fault, GuestNode, Kind, Make, Maker, Parameters};
+pub use serve::{Patience, Serving};
+pub use shared::SharedBytes;
 
 #[doc(no_inline)]
 pub use sinew_carve_out::image::{KindRecord, ParameterRecord, PortRecord, numbers, port};

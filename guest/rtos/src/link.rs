@@ -1,13 +1,22 @@
 //! An end of a link between Linux and a node.
 
+use core::ops::Range;
 use core::ptr::NonNull;
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use sinew_carve_out::{Delivery, Direction, RegionRow};
 use sinew_link::latest::Fresh;
-use sinew_link::{Corrupt, Os, RawMemory, RegionError, broadcast, latest, queue};
+use sinew_link::{Corrupt, Os, RawMemory, RegionError, Wait, broadcast, latest, queue};
 
-use crate::{Fault, board, cpu, fault};
+use crate::{Fault, agent, board, cpu, fault, kernel};
+
+/// Where in a region the words of the writer begin, those of the reader, and both bells; see
+/// `sinew_link`.
+const WRITERS: usize = 128;
+const READERS: usize = 256;
+const BELLS: Range<usize> = 384..640;
+/// Bytes that hold all words of one side.
+const LINE: usize = 64;
 
 /// An end over the region of a row.
 pub(crate) struct Link {
@@ -66,10 +75,19 @@ impl Link {
 
     /// Takes a message, if there is one.
     pub(crate) fn receive(&mut self, message: &mut [u8]) -> Result<Received, Fault> {
-        board::before_read(self.base(), self.row.size as usize);
+        let base = self.base();
         let received = |is_new| Received { is_new, lost: 0 };
+        if let End::QueueIn(reader) = &mut self.end {
+            let bell = Bell { number: self.row.link.bell, park_ms: 0, base };
+            let taken = take(reader, base, message);
+            if taken == Ok(true) {
+                board::after_write(base + READERS, LINE);
+                reader.wake(&bell);
+            }
+            return taken.map(received).map_err(|error| self.bad(error));
+        }
+        board::before_read(base, self.row.size as usize);
         let found = match &mut self.end {
-            End::QueueIn(reader) => reader.try_receive(message).map(received),
             End::LatestIn(reader) => {
                 reader.read(message).map(|fresh| received(fresh == Fresh::New))
             }
@@ -77,20 +95,25 @@ impl Link {
                 Some(arrived) => Received { is_new: true, lost: arrived.lost },
                 None => received(false),
             }),
-            End::QueueOut(_) | End::LatestOut(_) | End::BroadcastOut(_) => Ok(received(false)),
+            _ => Ok(received(false)),
         };
         found.map_err(|error| self.bad(error))
     }
 
     /// Whether there was room.
     pub(crate) fn send(&mut self, message: &[u8]) -> Result<bool, Fault> {
-        let bell = Bell(self.row.link.bell);
+        let base = self.base();
+        let bell = Bell { number: self.row.link.bell, park_ms: 0, base };
+        let mut written = 0..self.row.size as usize;
         let sent = match &mut self.end {
-            End::QueueOut(writer) => match writer.try_send(message) {
-                Ok(()) => Ok(true),
-                Err(queue::SendError::Full) => Ok(false),
-                Err(queue::SendError::Corrupt) => Err(Corrupt),
-            },
+            End::QueueOut(writer) => {
+                written = writer.next_at();
+                match put(writer, base, message) {
+                    Ok(()) => Ok(true),
+                    Err(queue::SendError::Full) => return Ok(false),
+                    Err(queue::SendError::Corrupt) => Err(Corrupt),
+                }
+            }
             End::LatestOut(writer) => {
                 writer.send(message);
                 Ok(true)
@@ -102,7 +125,10 @@ impl Link {
             End::QueueIn(_) | End::LatestIn(_) | End::BroadcastIn(_) => Ok(true),
         };
         // What was written is in memory before Linux is told.
-        board::after_write(self.base(), self.row.size as usize);
+        board::after_write(base + written.start, written.len());
+        if matches!(self.end, End::QueueOut(_)) {
+            board::after_write(base + WRITERS, LINE);
+        }
         match &self.end {
             End::QueueOut(writer) => writer.wake(&bell),
             End::LatestOut(writer) => writer.wake(&bell),
@@ -110,6 +136,24 @@ impl Link {
             End::QueueIn(_) | End::LatestIn(_) | End::BroadcastIn(_) => {}
         }
         sent.map_err(|error| self.bad(error))
+    }
+
+    /// Sleeps until there may be a message or room: until the bell rings, so long at most; without
+    /// a bell for a millisecond.
+    pub(crate) fn park(&mut self, park_ms: u32) {
+        /// Before any deadline but that of a guest that stops.
+        const NO_DEADLINE: u64 = u64::MAX - 1;
+        let bell = Bell { number: self.row.link.bell, park_ms, base: self.base() };
+        let deadline_ns = Some(NO_DEADLINE);
+        match &mut self.end {
+            End::QueueIn(reader) if bell.number != 0 => {
+                reader.wait(Wait::Park, deadline_ns, &bell);
+            }
+            End::QueueOut(writer) if bell.number != 0 => {
+                writer.wait_room(Wait::Park, deadline_ns, &bell);
+            }
+            _ => kernel::wait_ms(1),
+        }
     }
 
     /// Says to the other side that this one goes.
@@ -134,19 +178,70 @@ impl Link {
     }
 }
 
-/// Wakes a reader on Linux. The guest itself never waits for a link: its nodes are periodic.
-struct Bell(u32);
+/// Takes the next message of a queue. Only what says that it is there is brought in step before it
+/// is known to be: it may be long.
+// Neither this nor `put` becomes part of its callers: a test counts their barriers.
+#[inline(never)]
+fn take(
+    reader: &mut queue::Reader<RawMemory>,
+    base: usize,
+    message: &mut [u8],
+) -> Result<bool, Corrupt> {
+    let next = reader.next_at();
+    // The sequence is the last word of a slot; where slots have none, the writer's line says it.
+    board::before_read(base + WRITERS, LINE);
+    board::before_read(base + next.end - 4, 4);
+    if reader.peek()?.is_none() {
+        return Ok(false);
+    }
+    board::before_read(base + next.start, next.len());
+    reader.try_receive(message)
+}
+
+/// Sends the next message of a queue.
+#[inline(never)]
+fn put(
+    writer: &mut queue::Writer<RawMemory>,
+    base: usize,
+    message: &[u8],
+) -> Result<(), queue::SendError> {
+    board::before_read(base + READERS, LINE);
+    writer.try_send(message)
+}
+
+/// Wakes the other side on Linux; and wakes a node that serves, when Linux rings.
+struct Bell {
+    number: u32,
+    /// Longest sleep without another look.
+    park_ms: u32,
+    /// Of the region.
+    base: usize,
+}
 
 impl Os for Bell {
-    fn yield_now(&self) {}
-
-    fn futex_wait(&self, _word: &AtomicU32, _expected: u32, _timeout_ns: u64) {}
-
-    fn futex_wake(&self, _word: &AtomicU32) {
-        board::ring(self.0);
+    fn yield_now(&self) {
+        kernel::wait_ms(1);
     }
 
+    fn futex_wait(&self, word: &AtomicU32, expected: u32, _timeout_ns: u64) {
+        // Acquire: pairs with the release of who rings. A ring that came since is not lost either:
+        // the node's notification waits for it.
+        if word.load(Ordering::Acquire) == expected {
+            kernel::wait_ms(self.park_ms);
+        }
+    }
+
+    fn futex_wake(&self, _word: &AtomicU32) {
+        board::after_write(self.base + BELLS.start, BELLS.len());
+        board::ring(self.number);
+    }
+
+    /// Past every deadline once the guest stops, so that who waits ends.
     fn now_ns(&self) -> u64 {
-        (u128::from(cpu::counter()) * 1_000_000_000 / u128::from(cpu::counter_hz())) as u64
+        if agent::is_stopping() {
+            return u64::MAX;
+        }
+        let (count, hz) = (cpu::counter(), u64::from(cpu::counter_hz()));
+        count / hz * 1_000_000_000 + count % hz * 1_000_000_000 / hz
     }
 }

@@ -6,7 +6,7 @@ use core::fmt;
 use sinew_carve_out::NodeRow;
 use sinew_carve_out::image::{ImageKind as Record, KindRecord};
 
-use crate::Io;
+use crate::{Io, Serving};
 
 /// A node: called once a period.
 pub trait GuestNode {
@@ -15,6 +15,13 @@ pub trait GuestNode {
     /// # Errors
     /// A reason to stop: all nodes of the guest then do their last act, and the guest ends.
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault>;
+
+    /// Has the node's thread for itself until the guest stops, if the kind serves; then there are
+    /// no cycles. Most do not, and have cycles.
+    fn serve(&mut self, serving: &mut Serving<'_>) -> Option<Result<(), Fault>> {
+        let _ = serving;
+        None
+    }
 
     /// The last act: writes what is safe. Not called if the processor met a fault.
     fn stop(&mut self, io: &mut Io<'_>) {

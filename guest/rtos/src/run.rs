@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use sinew_carve_out::{NodeRow, NodeTally, SideState, Trial};
 
 use crate::io::Port;
-use crate::{Cycle, Fault, GuestNode, Io, agent, cpu, guest, kernel, trial};
+use crate::{Cycle, Fault, GuestNode, Io, Serving, agent, cpu, guest, kernel, trial};
 
 /// Between two ticks of FreeRTOS: periods are multiples of it.
 pub(crate) const STEP_US: u32 = 1_000_000 / kernel::TICK_HZ;
@@ -82,6 +82,10 @@ impl Runner {
     fn run(&mut self) {
         let period = self.period_us / STEP_US;
         let mut release = agent::wait_for_run();
+        let (node, io) = self.parts();
+        if let Some(served) = node.serve(&mut Serving::new(io)) {
+            return served.unwrap_or_else(|fault| agent::failed(&fault));
+        }
         let mut number = 0;
         let mut skipped = 0;
         while !agent::is_stopping() {

@@ -4,9 +4,33 @@
 
 extern crate alloc;
 
+mod bench;
 mod echo;
 mod probe;
+mod ring;
 mod trouble;
 
 // And `echo_c`, of examples/echo.c.
-sinew_guest::kinds![echo::KIND, probe::KIND, trouble::KIND];
+sinew_guest::kinds![
+    echo::KIND,
+    probe::KIND,
+    trouble::KIND,
+    bench::READER,
+    bench::RING,
+    bench::ANSWER_8,
+    bench::ANSWER_16,
+    bench::ANSWER_32,
+    bench::ANSWER_64,
+    bench::ANSWER_128,
+    bench::ANSWER_256,
+    bench::ANSWER_512,
+    bench::ANSWER_1024,
+    bench::ANSWER_8192,
+    bench::ANSWER_16384,
+    bench::ANSWER_32768,
+    bench::ANSWER_65536,
+    bench::ANSWER_131072,
+    bench::ANSWER_262144,
+    bench::ANSWER_524288,
+    bench::ANSWER_1048576,
+];

@@ -1,0 +1,266 @@
+//! Kinds for measurements: they serve, so that an answer is on its way as soon as it can be.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use core::ops::Range;
+use core::sync::atomic::Ordering;
+
+use sinew_guest::{
+    Cycle, Fault, Field, FieldType, GuestNode, Io, Kind, KindRecord, Message, MessageType,
+    ParameterRecord, Parameters, Patience, Serving, SharedBytes, fault, numbers, port, type_hash,
+};
+
+use crate::ring::{InStep, RingEnd, ring_len};
+
+const IN: usize = 0;
+const OUT: usize = 1;
+const ANSWERED: usize = 0;
+
+const STACK: u32 = 8 * 1024;
+const ANY: (f64, f64) = (0.0, 4_294_967_295.0);
+const POLLS: ParameterRecord =
+    numbers("polls", "So often it looks before it sleeps.", "", "0", 1, ANY);
+const PARK_MS: ParameterRecord =
+    numbers("park_ms", "Asleep, it looks once in so many ms.", "ms", "50", 1, (1.0, 1e6));
+
+sinew_guest::message! {
+    /// A buffer in the carve-out, or what was found in it.
+    pub struct Descriptor {
+        /// Where it begins there.
+        pub offset: u32,
+        /// Its length.
+        pub bytes: u32,
+        /// Not 0: its words are to be read.
+        pub is_read: u32,
+        /// In the answer: the sum of its words, modulo 2^32.
+        pub sum: u32,
+    }
+}
+
+fn patience(parameters: &Parameters<'_>) -> Patience {
+    let [polls, park_ms] = [parameters.number("polls"), parameters.number("park_ms")];
+    Patience { polls: polls as u32, park_ms: park_ms as u32 }
+}
+
+/// Counts an answer.
+fn count(serving: &mut Serving<'_>) {
+    let answered = serving.io().counter(ANSWERED);
+    *answered = answered.wrapping_add(1);
+}
+
+/// The type of a message of so many bytes.
+const fn payload(name: &'static str, size: u32, fields: &'static [Field]) -> MessageType {
+    MessageType { name, size, align: 4, fields, hash: type_hash(name, size, fields) }
+}
+
+/// Kinds that send back messages of so many bytes.
+macro_rules! answers {
+    ($($kind:ident $size:literal,)*) => { $(
+        pub(crate) const $kind: Kind = {
+            const FIELDS: &[Field] = &[Field {
+                name: "words",
+                scalar: <[u32; $size / 4] as FieldType>::SCALAR,
+                count: <[u32; $size / 4] as FieldType>::COUNT,
+                offset: 0,
+            }];
+            const PAYLOAD: &MessageType = &payload(concat!("Payload", $size), $size, FIELDS);
+            Kind {
+                record: KindRecord::new(
+                    concat!("answer_", $size),
+                    "Sends every message back, as soon as it comes.",
+                    STACK,
+                    &[
+                        port("in", "What is to come back.", 0, PAYLOAD),
+                        port("out", "What came.", 1, PAYLOAD),
+                    ],
+                    &[POLLS, PARK_MS],
+                    &["answered"],
+                ),
+                make: make_answer,
+            }
+        };
+    )* };
+}
+
+answers! {
+    ANSWER_8 8,
+    ANSWER_16 16,
+    ANSWER_32 32,
+    ANSWER_64 64,
+    ANSWER_128 128,
+    ANSWER_256 256,
+    ANSWER_512 512,
+    ANSWER_1024 1024,
+    ANSWER_8192 8192,
+    ANSWER_16384 16384,
+    ANSWER_32768 32768,
+    ANSWER_65536 65536,
+    ANSWER_131072 131072,
+    ANSWER_262144 262144,
+    ANSWER_524288 524288,
+    ANSWER_1048576 1048576,
+}
+
+fn make_answer(parameters: &Parameters<'_>) -> Result<Box<dyn GuestNode>, Fault> {
+    Ok(Box::new(Answer(patience(parameters))))
+}
+
+struct Answer(Patience);
+
+impl Answer {
+    fn serve(&self, serving: &mut Serving<'_>) -> Result<(), Fault> {
+        while serving.receive(IN, self.0)? && serving.forward(IN, OUT, self.0)? {
+            count(serving);
+        }
+        Ok(())
+    }
+}
+
+/// The node has no cycles: it serves.
+macro_rules! serves {
+    ($node:ty) => {
+        impl GuestNode for $node {
+            fn update(&mut self, _: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
+                Ok(())
+            }
+
+            fn serve(&mut self, serving: &mut Serving<'_>) -> Option<Result<(), Fault>> {
+                Some(<$node>::serve(self, serving))
+            }
+        }
+    };
+}
+
+serves!(Answer);
+serves!(Reader);
+serves!(Ring);
+
+/// Reads buffers.
+pub(crate) const READER: Kind = Kind {
+    record: KindRecord::new(
+        "reader",
+        "Sends every descriptor back, with the sum of the words that it refers to if asked.",
+        STACK,
+        &[
+            port("in", "Where a buffer lies.", 0, Descriptor::TYPE),
+            port("out", "The same, with the sum.", 1, Descriptor::TYPE),
+        ],
+        &[POLLS, PARK_MS],
+        &["answered"],
+    ),
+    make: make_reader,
+};
+
+fn make_reader(parameters: &Parameters<'_>) -> Result<Box<dyn GuestNode>, Fault> {
+    Ok(Box::new(Reader(patience(parameters))))
+}
+
+struct Reader(Patience);
+
+impl Reader {
+    fn serve(&self, serving: &mut Serving<'_>) -> Result<(), Fault> {
+        while serving.receive(IN, self.0)? {
+            let mut descriptor = *serving.io().read::<Descriptor>(IN);
+            if descriptor.is_read != 0 {
+                descriptor.sum = sum(&descriptor)?;
+            }
+            *serving.io().write::<Descriptor>(OUT) = descriptor;
+            if serving.send(OUT, self.0)? {
+                count(serving);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sum(descriptor: &Descriptor) -> Result<u32, Fault> {
+    let Descriptor { offset, bytes, .. } = *descriptor;
+    let buffer = SharedBytes::at(offset as usize, bytes as usize)
+        .ok_or_else(|| fault!("{bytes} bytes at {offset:#x} are no buffer of the carve-out"))?;
+    let words = buffer.words();
+    buffer.before_read(0..words.len());
+    // Relaxed: the message came after them.
+    Ok(words.iter().fold(0, |sum: u32, word| sum.wrapping_add(word.load(Ordering::Relaxed))))
+}
+
+/// The other end of two raw rings.
+pub(crate) const RING: Kind = Kind {
+    record: KindRecord::new(
+        "ring",
+        "Sends back every message of a raw ring, through another one that lies behind it.",
+        STACK,
+        &[],
+        &[
+            POLLS,
+            numbers("offset", "Where the ring lies.", "", "0", 1, ANY),
+            numbers("bytes", "Of a message.", "", "8", 1, ANY),
+            numbers("in_step", "1: caches are kept in step, as those of links.", "", "0", 1, ANY),
+        ],
+        &["answered"],
+    ),
+    make: make_ring,
+};
+
+fn make_ring(parameters: &Parameters<'_>) -> Result<Box<dyn GuestNode>, Fault> {
+    let [polls, offset, bytes] =
+        ["polls", "offset", "bytes"].map(|name| parameters.number(name) as usize);
+    let ring = |at| {
+        SharedBytes::at(at, ring_len(bytes))
+            .ok_or_else(|| fault!("a ring at {at:#x} is not in the carve-out"))
+    };
+    let rings = [ring(offset)?, ring(offset + ring_len(bytes))?];
+    let is_in_step = parameters.number("in_step") != 0.0;
+    Ok(Box::new(Ring { polls: polls as u32, bytes, rings, is_in_step }))
+}
+
+struct Ring {
+    polls: u32,
+    bytes: usize,
+    rings: [SharedBytes; 2],
+    is_in_step: bool,
+}
+
+impl InStep for SharedBytes {
+    fn before_read(&self, words: Range<usize>) {
+        SharedBytes::before_read(self, words);
+    }
+
+    fn after_write(&self, words: Range<usize>) {
+        SharedBytes::after_write(self, words);
+    }
+}
+
+impl Ring {
+    fn serve(&self, serving: &mut Serving<'_>) -> Result<(), Fault> {
+        let [there, back] = self.rings;
+        if self.is_in_step {
+            let ends = (self.end(there, there), self.end(back, back));
+            self.answer(ends.0, ends.1, serving);
+        } else {
+            self.answer(self.end(there, ()), self.end(back, ()), serving);
+        }
+        Ok(())
+    }
+
+    fn end<S: InStep>(&self, ring: SharedBytes, in_step: S) -> RingEnd<'static, S> {
+        RingEnd::new(ring.words(), self.bytes, in_step)
+    }
+
+    fn answer<S: InStep>(
+        &self,
+        mut there: RingEnd<'_, S>,
+        mut back: RingEnd<'_, S>,
+        serving: &mut Serving<'_>,
+    ) {
+        let mut message = vec![0; self.bytes];
+        while !serving.is_stopping() {
+            let has_come = (0..self.polls.max(1)).any(|_| there.receive(&mut message));
+            if !has_come {
+                serving.pause();
+                continue;
+            }
+            while !back.send(&message) && !serving.is_stopping() {}
+            count(serving);
+        }
+    }
+}
