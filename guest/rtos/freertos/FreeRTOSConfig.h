@@ -20,7 +20,7 @@
 #define configSUPPORT_STATIC_ALLOCATION 1
 #define configKERNEL_PROVIDED_STATIC_MEMORY 1
 #define configSUPPORT_DYNAMIC_ALLOCATION 1
-#define configTOTAL_HEAP_SIZE ( 8 * 1024 * 1024 )
+#define configTOTAL_HEAP_SIZE ( 12 * 1024 * 1024 )
 #define configSTACK_DEPTH_TYPE uint32_t
 
 /* What goes wrong ends in a fault record. */

@@ -46,7 +46,7 @@ impl Io<'_> {
     pub fn next(&mut self, port: usize) -> Result<bool, Fault> {
         match self.ports.get_mut(port) {
             Some(port) => {
-                port.receive(&mut self.status.messages).map(|()| port.fresh == Fresh::New)
+                port.receive(&mut self.status.messages, 1).map(|()| port.fresh == Fresh::New)
             }
             _ => Ok(false),
         }
@@ -114,6 +114,17 @@ impl Io<'_> {
         &mut self.expect_mut(port).links[0]
     }
 
+    /// As [`Io::next`], and looks so often whether there is a message.
+    ///
+    /// # Panics
+    /// If nothing is linked to the port.
+    pub(crate) fn poll(&mut self, port: usize, polls: u32) -> Result<bool, Fault> {
+        let Io { ports, status } = self;
+        let port = &mut ports[port];
+        assert!(!port.links.is_empty(), "nothing is linked to the port that a node serves");
+        port.receive(&mut status.messages, polls).map(|()| port.fresh == Fresh::New)
+    }
+
     /// Sends the message of port `from` through `to`; whether there was room.
     pub(crate) fn forward(&mut self, from: usize, to: usize) -> Result<bool, Fault> {
         let message = core::mem::take(&mut self.expect_mut(from).message);
@@ -128,7 +139,7 @@ impl Io<'_> {
     /// Reads every input once.
     pub(crate) fn receive(&mut self) -> Result<(), Fault> {
         let messages = &mut self.status.messages;
-        self.ports.iter_mut().try_for_each(|port| port.receive(messages))
+        self.ports.iter_mut().try_for_each(|port| port.receive(messages, 1))
     }
 
     /// Sends what was written.
@@ -171,10 +182,10 @@ impl Port {
         Port { links, hash, len, reads, fresh, is_written: false, message }
     }
 
-    fn receive(&mut self, messages: &mut [u32; 4]) -> Result<(), Fault> {
+    fn receive(&mut self, messages: &mut [u32; 4], polls: u32) -> Result<(), Fault> {
         let message = &mut self.message.as_mut_bytes()[..self.len];
         let Some(link) = self.links.first_mut().filter(|_| self.reads) else { return Ok(()) };
-        let received = link.receive(message)?;
+        let received = link.receive(message, polls)?;
         self.fresh = match (received.is_new, self.fresh) {
             (true, _) => Fresh::New,
             (false, Fresh::None) => Fresh::None,

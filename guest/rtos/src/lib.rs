@@ -46,7 +46,7 @@ pub use fault::{probe_read, probe_write, probes_refused};
 pub use io::{Fresh, Io};
 pub use message::{FieldType, Message};
 pub use node::{Cycle, Fault, GuestNode, Kind, Make, Maker, Parameters};
-pub use serve::{Patience, Serving};
+pub use serve::{Patience, QueueIn, QueueOut, Serving};
 pub use shared::SharedBytes;
 
 #[doc(no_inline)]

@@ -73,13 +73,13 @@ impl Link {
         Ok(Link { row, number, end: end? })
     }
 
-    /// Takes a message, if there is one.
-    pub(crate) fn receive(&mut self, message: &mut [u8]) -> Result<Received, Fault> {
+    /// Takes a message, if there is one; of a queue it looks so often.
+    pub(crate) fn receive(&mut self, message: &mut [u8], polls: u32) -> Result<Received, Fault> {
         let base = self.base();
         let received = |is_new| Received { is_new, lost: 0 };
         if let End::QueueIn(reader) = &mut self.end {
             let bell = Bell { number: self.row.link.bell, park_ms: 0, base };
-            let taken = take(reader, base, message);
+            let taken = take(reader, base, message, polls);
             if taken == Ok(true) {
                 board::after_write(base + READERS, LINE);
                 reader.wake(&bell);
@@ -143,7 +143,8 @@ impl Link {
     pub(crate) fn park(&mut self, park_ms: u32) {
         /// Before any deadline but that of a guest that stops.
         const NO_DEADLINE: u64 = u64::MAX - 1;
-        let bell = Bell { number: self.row.link.bell, park_ms, base: self.base() };
+        let base = self.base();
+        let bell = Bell { number: self.row.link.bell, park_ms, base };
         let deadline_ns = Some(NO_DEADLINE);
         match &mut self.end {
             End::QueueIn(reader) if bell.number != 0 => {
@@ -153,6 +154,22 @@ impl Link {
                 writer.wait_room(Wait::Park, deadline_ns, &bell);
             }
             _ => kernel::wait_ms(1),
+        }
+    }
+
+    /// The end of a queue that the guest reads.
+    pub(crate) fn reader(&mut self) -> Option<&mut queue::Reader<RawMemory>> {
+        match &mut self.end {
+            End::QueueIn(reader) => Some(reader),
+            _ => None,
+        }
+    }
+
+    /// The end of a queue that the guest writes.
+    pub(crate) fn writer(&mut self) -> Option<&mut queue::Writer<RawMemory>> {
+        match &mut self.end {
+            End::QueueOut(writer) => Some(writer),
+            _ => None,
         }
     }
 
@@ -178,24 +195,27 @@ impl Link {
     }
 }
 
-/// Takes the next message of a queue. Only what says that it is there is brought in step before it
-/// is known to be: it may be long.
+/// Takes the next message of a queue, and looks so often whether there is one. Only what says that
+/// it is there is brought in step before it is known to be: it may be long.
 // Neither this nor `put` becomes part of its callers: a test counts their barriers.
 #[inline(never)]
 fn take(
     reader: &mut queue::Reader<RawMemory>,
     base: usize,
     message: &mut [u8],
+    polls: u32,
 ) -> Result<bool, Corrupt> {
     let next = reader.next_at();
-    // The sequence is the last word of a slot; where slots have none, the writer's line says it.
-    board::before_read(base + WRITERS, LINE);
-    board::before_read(base + next.end - 4, 4);
-    if reader.peek()?.is_none() {
-        return Ok(false);
+    for _ in 0..polls {
+        // The sequence is the last word of a slot; without one the writer's line says it.
+        board::before_read(base + WRITERS, LINE);
+        board::before_read(base + next.end - 4, 4);
+        if reader.peek()?.is_some() {
+            board::before_read(base + next.start, next.len());
+            return reader.try_receive(message);
+        }
     }
-    board::before_read(base + next.start, next.len());
-    reader.try_receive(message)
+    Ok(false)
 }
 
 /// Sends the next message of a queue.

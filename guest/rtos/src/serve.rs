@@ -1,12 +1,19 @@
 //! A node that serves: it has its thread for itself and answers messages when they come, instead of
 //! a cycle in each period.
 
+use sinew_link::{RawMemory, queue};
+
 use crate::{Fault, Io, agent, kernel};
+
+/// A queue that the guest reads.
+pub type QueueIn = queue::Reader<RawMemory>;
+/// A queue that the guest writes.
+pub type QueueOut = queue::Writer<RawMemory>;
 
 /// How a node that serves waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// It looks so often; each look takes some hundred nanoseconds.
+    /// After a message it looks so often for the next one; a look takes some hundred nanoseconds.
     pub polls: u32,
     /// Then it sleeps until the bell of the link rings, but looks once in so many milliseconds. On
     /// a link without a bell it looks in each.
@@ -24,6 +31,18 @@ impl<'a> Serving<'a> {
     /// Ports and counters. Nothing is sent but by the calls here.
     pub fn io(&mut self) -> &mut Io<'a> {
         &mut self.0
+    }
+
+    /// The queues of an input and an output themselves: without a copy of the message in the port,
+    /// without counts, and with caches left to the hardware, which is right only where Linux and
+    /// the guest are coherent. `None` if one of them is no queue.
+    ///
+    /// # Panics
+    /// If there are no such ports, or nothing is linked to one: a bug of the kind.
+    pub fn queues(&mut self, from: usize, to: usize) -> Option<(&mut QueueIn, &mut QueueOut)> {
+        let ports = self.0.ports.get_disjoint_mut([from, to]).expect("two ports of the kind");
+        let [from, to] = ports.map(|port| &mut port.links[0]);
+        Some((from.reader()?, to.writer()?))
     }
 
     /// Whether the node is to end.
@@ -44,13 +63,13 @@ impl<'a> Serving<'a> {
     /// # Panics
     /// If nothing is linked to the port: a bug of the kind.
     pub fn receive(&mut self, port: usize, patience: Patience) -> Result<bool, Fault> {
+        let mut polls = patience.polls.max(1);
         while !self.is_stopping() {
-            for _ in 0..patience.polls.max(1) {
-                if self.0.next(port)? {
-                    return Ok(true);
-                }
+            if self.0.poll(port, polls)? {
+                return Ok(true);
             }
             self.0.link(port).park(patience.park_ms);
+            polls = 1;
         }
         Ok(false)
     }

@@ -22,6 +22,15 @@ const POLLS: ParameterRecord =
     numbers("polls", "So often it looks before it sleeps.", "", "0", 1, ANY);
 const PARK_MS: ParameterRecord =
     numbers("park_ms", "Asleep, it looks once in so many ms.", "ms", "50", 1, (1.0, 1e6));
+const BYTES: ParameterRecord = numbers("bytes", "Of a message.", "", "8", 1, ANY);
+const IN_STEP: ParameterRecord = numbers(
+    "in_step",
+    "0: nothing between, and caches are not kept in step.",
+    "",
+    "1",
+    1,
+    (0.0, 1.0),
+);
 
 sinew_guest::message! {
     /// A buffer in the carve-out, or what was found in it.
@@ -73,7 +82,7 @@ macro_rules! answers {
                         port("in", "What is to come back.", 0, PAYLOAD),
                         port("out", "What came.", 1, PAYLOAD),
                     ],
-                    &[POLLS, PARK_MS],
+                    &[POLLS, PARK_MS, IN_STEP, BYTES],
                     &["answered"],
                 ),
                 make: make_answer,
@@ -102,17 +111,78 @@ answers! {
 }
 
 fn make_answer(parameters: &Parameters<'_>) -> Result<Box<dyn GuestNode>, Fault> {
-    Ok(Box::new(Answer(patience(parameters))))
+    let is_in_step = parameters.number("in_step") != 0.0;
+    let bytes = parameters.number("bytes") as usize;
+    Ok(Box::new(Answer { patience: patience(parameters), is_in_step, bytes }))
 }
 
-struct Answer(Patience);
+struct Answer {
+    patience: Patience,
+    is_in_step: bool,
+    bytes: usize,
+}
 
 impl Answer {
     fn serve(&self, serving: &mut Serving<'_>) -> Result<(), Fault> {
-        while serving.receive(IN, self.0)? && serving.forward(IN, OUT, self.0)? {
+        if !self.is_in_step {
+            return self.serve_queues(serving);
+        }
+        let patience = self.patience;
+        while serving.receive(IN, patience)? && serving.forward(IN, OUT, patience)? {
             count(serving);
         }
         Ok(())
+    }
+
+    /// As a ring is served: with nothing between.
+    fn serve_queues(&self, serving: &mut Serving<'_>) -> Result<(), Fault> {
+        let mut message = vec![0; self.bytes];
+        answer_bursts(serving, self.patience.polls, |serving, polls| {
+            let Some((reader, writer)) = serving.queues(IN, OUT) else { return 0 };
+            let receive = |message: &mut [u8]| reader.try_receive(message) == Ok(true);
+            burst(polls, &mut message, receive, |message| writer.try_send(message).is_ok())
+        });
+        Ok(())
+    }
+}
+
+/// Answers at most between two looks at whether the guest stops.
+const BURST: u32 = 1000;
+
+/// Answers while messages come within so many looks; how many.
+fn burst(
+    polls: u32,
+    message: &mut [u8],
+    mut receive: impl FnMut(&mut [u8]) -> bool,
+    mut send: impl FnMut(&[u8]) -> bool,
+) -> u32 {
+    let mut answered = 0;
+    while answered < BURST
+        && (0..polls).any(|_| receive(message))
+        && (0..polls).any(|_| send(message))
+    {
+        answered += 1;
+    }
+    answered
+}
+
+/// Calls for bursts until the guest stops. After one without a message only one look is made in
+/// each millisecond: other nodes have their turns.
+fn answer_bursts(
+    serving: &mut Serving<'_>,
+    polls: u32,
+    mut burst: impl FnMut(&mut Serving<'_>, u32) -> u32,
+) {
+    let mut looks = polls;
+    while !serving.is_stopping() {
+        let answered = burst(serving, looks.max(1));
+        let counter = serving.io().counter(ANSWERED);
+        *counter = counter.wrapping_add(answered);
+        looks = polls;
+        if answered == 0 {
+            serving.pause();
+            looks = 1;
+        }
     }
 }
 
@@ -190,12 +260,7 @@ pub(crate) const RING: Kind = Kind {
         "Sends back every message of a raw ring, through another one that lies behind it.",
         STACK,
         &[],
-        &[
-            POLLS,
-            numbers("offset", "Where the ring lies.", "", "0", 1, ANY),
-            numbers("bytes", "Of a message.", "", "8", 1, ANY),
-            numbers("in_step", "1: caches are kept in step, as those of links.", "", "0", 1, ANY),
-        ],
+        &[POLLS, numbers("offset", "Where the ring lies.", "", "0", 1, ANY), BYTES, IN_STEP],
         &["answered"],
     ),
     make: make_ring,
@@ -243,7 +308,7 @@ impl Ring {
     }
 
     fn end<S: InStep>(&self, ring: SharedBytes, in_step: S) -> RingEnd<'static, S> {
-        RingEnd::new(ring.words(), self.bytes, in_step)
+        RingEnd::resume(ring.words(), self.bytes, in_step, 0)
     }
 
     fn answer<S: InStep>(
@@ -253,14 +318,8 @@ impl Ring {
         serving: &mut Serving<'_>,
     ) {
         let mut message = vec![0; self.bytes];
-        while !serving.is_stopping() {
-            let has_come = (0..self.polls.max(1)).any(|_| there.receive(&mut message));
-            if !has_come {
-                serving.pause();
-                continue;
-            }
-            while !back.send(&message) && !serving.is_stopping() {}
-            count(serving);
-        }
+        answer_bursts(serving, self.polls, |_, polls| {
+            burst(polls, &mut message, |it| there.receive(it), |it| back.send(it))
+        });
     }
 }

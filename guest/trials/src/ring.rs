@@ -45,9 +45,15 @@ pub(crate) struct RingEnd<'a, S> {
 }
 
 impl<'a, S: InStep> RingEnd<'a, S> {
-    /// An end of a ring that nobody has used: its words are zero.
-    pub(crate) fn new(words: &'a [AtomicU32], size: usize, in_step: S) -> RingEnd<'a, S> {
-        RingEnd { words, size: size / 4, position: 0, in_step }
+    /// An end for messages of `size` bytes through which so many have gone. A ring that nobody has
+    /// used is zero.
+    pub(crate) fn resume(
+        words: &'a [AtomicU32],
+        size: usize,
+        in_step: S,
+        position: u32,
+    ) -> RingEnd<'a, S> {
+        RingEnd { words, size: size / 4, position, in_step }
     }
 
     fn slot(&self) -> Range<usize> {

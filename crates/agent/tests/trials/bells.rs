@@ -91,7 +91,7 @@ fn receive(reader: &mut Reader<Region>, os: &Patient<'_>) -> bool {
 /// without a limit, too. Whether all came, and how often Linux slept; `None` if it cannot run.
 fn there_and_back(rings: bool, sleep_max: Duration) -> Option<(bool, u32)> {
     let park_ms = 1e6;
-    let life = Life::start(&format!("answer_{SIZE}"), &[0.0, park_ms], 4)?;
+    let life = Life::start(&format!("answer_{SIZE}"), &[0.0, park_ms, 1.0, SIZE as f64], 4)?;
     let (mut writer, mut reader) = (life.writer(), life.reader());
     let bells = life.keeper.bells();
     let patient = |bell, rings| {

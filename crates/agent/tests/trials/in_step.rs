@@ -23,7 +23,10 @@ fn steps(printed: &str) -> [u32; 2] {
 
 #[test]
 fn a_link_is_invalidated_before_each_receive_and_cleaned_after_each_send() {
-    let Some(life) = Life::start(&format!("answer_{SIZE}"), &[0.0, 50.0], 2) else { return };
+    let Some(life) = Life::start(&format!("answer_{SIZE}"), &[0.0, 50.0, 1.0, SIZE as f64], 2)
+    else {
+        return;
+    };
     let (mut writer, mut reader) = (life.writer(), life.reader());
     let [there, back] = [1, 2].map(|bell| life.keeper.bells().doorbell(bell));
     let mut message = [0; SIZE];
@@ -54,8 +57,8 @@ fn a_guest_that_forgets_its_caches_is_noticed() {
     };
     let len = ring_len(SIZE) / 4;
     let words = &life.memory.words()[DATA / 4..];
-    let mut there = RingEnd::new(&words[..len], SIZE, ());
-    let mut back = RingEnd::new(&words[len..2 * len], SIZE, ());
+    let mut there = RingEnd::resume(&words[..len], SIZE, (), 0);
+    let mut back = RingEnd::resume(&words[len..2 * len], SIZE, (), 0);
     let mut message = [0; SIZE];
     for number in 0..MESSAGES {
         assert!(there.send(&message), "the ring has room");
