@@ -50,6 +50,9 @@ pub(crate) struct LabArgs {
     /// cargo run --release --manifest-path rivals/Cargo.toml -- --out FILE
     #[arg(long, requires = "scenario", value_name = "FILE")]
     rivals: Option<PathBuf>,
+    /// The image of the guest, instead of guest/target/armv7a-none-eabi/release/trials
+    #[arg(long, requires = "scenario", value_name = "FILE")]
+    image: Option<PathBuf>,
     /// Print the report as one JSON object on standard output, and nothing else there
     #[arg(long)]
     json: bool,
@@ -142,13 +145,17 @@ fn prepare(args: &LabArgs, name: &str, nodes: &Kinds) -> Result<Prepared, String
         Some(path) => Some(read_rivals(path, &machine)?),
         None => None,
     };
+    if args.image.is_some() && !scenario.takes_image {
+        return Err(format!("--image: '{name}' runs no guest; leave it out"));
+    }
     let only = Selection::parse(scenario.axes, rivals.as_ref(), &args.only);
     let only = only.map_err(|CannotRun(why)| why)?;
     let outputs = Outputs::open(args.report.as_deref(), args.svg.as_deref())?;
     let cpus = machine.cpus_allowed;
     let (quick, rounds) = (args.quick, args.rounds);
     let kinds = table(nodes).catalogue();
-    let request = ScenarioRequest { quick, only, rounds, cpus, kinds, rivals };
+    let image = args.image.clone();
+    let request = ScenarioRequest { quick, only, rounds, cpus, kinds, rivals, image };
     let stop = stop_on_signals(Files::remove)
         .map_err(|error| format!("cannot watch for signals: {error}"))?;
     Ok(Prepared { scenario, request, outputs, stop })

@@ -32,6 +32,8 @@ fn a_request_that_cannot_be_met_is_told_what_could_be() {
     refused(&["lab", "pipelin"], "no scenario 'pipelin'; there are pipeline, link");
     refused(&["lab", "--quick"], "<SCENARIO>");
     refused(&["lab", "link", "--rounds", "0"], "0 is not in 1..");
+    refused(&["lab", "link", "--image", "trials"], "'link' runs no guest");
+    refused(&["lab", "guest", "--image", "/nowhere"], "build it: cargo build --release in guest/");
     refused(&["lab", "link", "--rounds", "many"], "invalid digit");
     refused(&["lab", "link", "--only", "transport"], "expected AXIS=VALUE");
     refused(&["lab", "link", "--only", "colour=red"], "no axis 'colour'; there are ");

@@ -28,6 +28,9 @@ pub struct ScenarioReport {
     pub partial: bool,
     /// Rounds that were asked for.
     pub rounds: u32,
+    /// What must be known before any figure is looked at; then the tables come before the rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// What was measured.
     pub rows: Vec<Row>,
     /// Other tables, printed as they are: the literature beside ours.

@@ -38,6 +38,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
             latency; more nodes on the path; sleeping flows beside it",
     axes: AXES,
     takes_rivals: false,
+    takes_image: false,
     run,
 };
 

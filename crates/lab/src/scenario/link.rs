@@ -35,6 +35,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
             fro",
     axes: AXES,
     takes_rivals: true,
+    takes_image: false,
     run,
 };
 

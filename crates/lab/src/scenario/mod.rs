@@ -2,12 +2,15 @@
 
 mod beside;
 mod cycles;
+mod guest;
 mod http;
 mod link;
 mod pipeline;
 mod robot;
 mod select;
 mod services;
+
+use std::path::PathBuf;
 
 pub use select::Selection;
 use sinew_core::catalogue::Kind;
@@ -28,6 +31,8 @@ pub struct Scenario {
     pub axes: &'static [Axis],
     /// Whether it can show a report of rivals beside its own rows.
     pub takes_rivals: bool,
+    /// Whether it runs the image of a guest.
+    pub takes_image: bool,
     /// Runs it.
     pub run: fn(&ScenarioRequest, &Session<'_>) -> Result<ScenarioReport, CannotRun>,
 }
@@ -48,6 +53,8 @@ pub struct ScenarioRequest {
     pub kinds: Vec<&'static Kind>,
     /// A report of rivals to stand beside the rows.
     pub rivals: Option<ScenarioReport>,
+    /// The image of the guest, if not the scenario's own.
+    pub image: Option<PathBuf>,
 }
 
 impl ScenarioRequest {
@@ -73,8 +80,14 @@ impl ScenarioRequest {
 pub struct CannotRun(pub String);
 
 /// All scenarios.
-pub const SCENARIOS: &[Scenario] =
-    &[pipeline::SCENARIO, link::SCENARIO, services::SCENARIO, robot::SCENARIO, http::SCENARIO];
+pub const SCENARIOS: &[Scenario] = &[
+    pipeline::SCENARIO,
+    link::SCENARIO,
+    services::SCENARIO,
+    robot::SCENARIO,
+    http::SCENARIO,
+    guest::SCENARIO,
+];
 
 /// The kinds of nodes that a domain of the lab may have, beside `kinds`: those of a program that
 /// brings its own.

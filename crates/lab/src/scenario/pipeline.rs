@@ -59,6 +59,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
             cost it",
     axes: AXES,
     takes_rivals: false,
+    takes_image: false,
     run,
 };
 

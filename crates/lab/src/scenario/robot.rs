@@ -39,6 +39,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
             with one viewer and with 50",
     axes: AXES,
     takes_rivals: false,
+    takes_image: false,
     run,
 };
 

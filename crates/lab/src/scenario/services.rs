@@ -64,6 +64,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
             supervisor takes",
     axes: AXES,
     takes_rivals: false,
+    takes_image: false,
     run,
 };
 

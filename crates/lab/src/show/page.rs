@@ -70,8 +70,11 @@ fn form(report: &ScenarioReport) -> String {
     let rows = report.rows.iter().filter(|row| row.skipped.is_none()).count();
     let skipped = report.rows.len() - rows;
     let skipped = if skipped > 0 { format!(", {skipped} skipped") } else { String::new() };
-    let mut text =
-        format!("<p class=\"form\">{}{skipped}, {rounds}{quick}</p>\n", counted(rows, "row"));
+    let warning =
+        |what: &String| format!("<p class=\"partial\"><strong>{}</strong></p>\n", Escaped(what));
+    let mut text: String = report.warning.iter().map(warning).collect();
+    let rows = counted(rows, "row");
+    text += &format!("<p class=\"form\">{rows}{skipped}, {rounds}{quick}</p>\n");
     if report.partial {
         text += "<p class=\"partial\"><strong>Partial.</strong> It was interrupted: not all \
                  rounds, perhaps not all rows.</p>\n";

@@ -80,6 +80,18 @@ fn what_all_rows_share_stands_above_them_once() {
 }
 
 #[test]
+fn a_warning_stands_in_the_first_line_and_brings_the_tables_before_the_rows() {
+    let (plain, warned) = (report(), ScenarioReport { warning: Some("beware".into()), ..report() });
+    let at = |text: &str, word: &str| text.find(word).unwrap_or_else(|| panic!("{word}:\n{text}"));
+    let [title, row] = [&report().tables[0].title, "\nround trip"];
+    let [plain, warned] = [plain, warned].map(|report| to_text(&report));
+    assert!(at(&plain, row) < at(&plain, title) && at(&warned, title) < at(&warned, row));
+    assert!(warned.lines().next().is_some_and(|line| line.ends_with("; beware")), "{warned}");
+    let page = to_page(&ScenarioReport { warning: Some("be<ware".into()), ..report() });
+    assert!(page.contains("<strong>be&lt;ware</strong>"), "{page}");
+}
+
+#[test]
 fn a_table_that_is_too_wide_gets_lines_above_its_rows() {
     let mut report = report();
     for (at, row) in report.rows.iter_mut().enumerate() {

@@ -18,6 +18,10 @@ const NAMED_MAX: usize = 6;
 /// The report as text.
 pub fn to_text(report: &ScenarioReport) -> String {
     let mut text = head(report);
+    let tables = || report.tables.iter().map(|table| grid_text(&grid::of_words(table)));
+    if report.warning.is_some() {
+        text.extend(tables());
+    }
     for grid in grid::measures(&report.rows).iter().chain(&grid::figures(&report.rows)) {
         text += &grid_text(grid);
     }
@@ -28,7 +32,9 @@ pub fn to_text(report: &ScenarioReport) -> String {
                     rounds holds all of them; not distinguishable: it covers 1";
         wrap(&mut text, "", what);
     }
-    report.tables.iter().for_each(|table| text += &grid_text(&grid::of_words(table)));
+    if report.warning.is_none() {
+        text.extend(tables());
+    }
     text += &verdicts(report);
     text += &remarks(&report.rows);
     text
@@ -37,7 +43,9 @@ pub fn to_text(report: &ScenarioReport) -> String {
 fn head(report: &ScenarioReport) -> String {
     let (scenario, rounds) = (&report.scenario, report.rounds as usize);
     let mut text = format!("lab {scenario}: {}", counted(rounds, "round"));
-    text += if report.quick { ", quick\n" } else { "\n" };
+    text += if report.quick { ", quick" } else { "" };
+    text += &report.warning.iter().map(|what| format!("; {what}\n")).collect::<String>();
+    text += if report.warning.is_none() { "\n" } else { "" };
     if report.partial {
         text += "PARTIAL: it was interrupted; not all rounds, perhaps not all rows\n";
     }

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
 mod far;
+mod guest;
 mod pipeline;
 mod robot;
 mod services;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
-    let tests = [far::TESTS, pipeline::TESTS, services::TESTS, robot::TESTS].concat();
+    let tests = [far::TESTS, guest::TESTS, pipeline::TESTS, services::TESTS, robot::TESTS].concat();
     let mut failed = 0;
     for (name, test) in tests.into_iter().filter(|(name, _)| chosen(name)) {
         let good = catch_unwind(test).is_ok();

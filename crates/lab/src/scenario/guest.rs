@@ -1,0 +1,205 @@
+//! What a link to a guest costs: there and back, by how the payload crosses, how both sides wait
+//! and on how many CPUs, beside a raw ring in the same emulator and a table from the literature.
+
+mod case;
+mod ends;
+mod life;
+mod paper;
+mod plan;
+#[path = "../../../../guest/trials/src/ring.rs"]
+mod ring;
+mod verdicts;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sinew_agent::boards::BoardRow;
+use sinew_agent::image;
+use sinew_core::clock::Clock;
+use sinew_core::sys::Region;
+use sinew_figures::Distribution;
+use sinew_spec::plan::Board;
+
+use self::case::{AXES, GuestCase, QUICK_SIZES, SIZES};
+use self::life::Life;
+use super::{CannotRun, Scenario, ScenarioRequest};
+use crate::harness::{Cpus, Gone, on_thread};
+use crate::report::{Measure, Row, ScenarioReport};
+use crate::rounds::{Contender, Session, measure};
+
+/// The row of the table.
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "guest",
+    about: "a link to an emulated guest, there and back: ratios by size, copy, wait and CPUs",
+    axes: AXES,
+    takes_rivals: false,
+    takes_image: true,
+    run,
+};
+
+/// Rounds, if nobody asks for another number.
+const ROUNDS: u32 = 7;
+/// What is measured of a row in each of them, after as long again that does not count.
+const SHARE: Duration = Duration::from_millis(60);
+/// The same of the short form.
+const QUICK_ROUNDS: u32 = 5;
+const QUICK_SHARE: Duration = Duration::from_millis(40);
+/// Before a row, ns: nodes of rows before it still poll for a while.
+const SETTLE_NS: u64 = 50_000_000;
+/// What a start of the guest takes, about, over the rows of a size.
+const START: Duration = Duration::from_millis(50);
+
+/// Where the image lies, seen from the top of the repository.
+const IMAGE: &str = "guest/target/armv7a-none-eabi/release/trials";
+/// Bytes of the carve-out.
+const CARVE_OUT: usize = 64 << 20;
+
+/// The first words of the report.
+const WARNING: &str = "the guest is emulated: what counts here are ratios, not times";
+
+fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
+    let board = BoardRow::of(Board::Virt);
+    let path = request.image.clone().unwrap_or_else(|| PathBuf::from(IMAGE));
+    let image = image::read(&path, board)
+        .map_err(|why| CannotRun(format!("{why}; --image names another one")))?;
+    if let Some(missing) = (board.missing)() {
+        return Err(CannotRun(missing));
+    }
+    let (Some(&near), Some(&far)) = (request.cpus.first(), request.cpus.last()) else {
+        return Err(CannotRun("there is no CPU".into()));
+    };
+    let bench = Bench {
+        path: &path,
+        board,
+        image,
+        memory: Region::shared("sinew-lab-guest", CARVE_OUT)
+            .map_err(|error| CannotRun(format!("no memory for the carve-out: {error}")))?,
+        cpus: Cpus { near, far },
+        clock: Clock::calibrate(),
+        share: if request.quick { QUICK_SHARE } else { SHARE },
+        life: RefCell::default(),
+        up: RefCell::default(),
+    };
+    let sizes = if request.quick { &QUICK_SIZES[..] } else { &SIZES[..] };
+    let rows = GuestCase::all(sizes).into_iter().map(|case| (case, case.row())).collect();
+    let rows = request.only.pick(rows, |(_, row)| &row.axes)?;
+    let contenders = rows.into_iter().map(|(case, row)| bench.contender(case, row)).collect();
+    let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
+    let mut report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
+    report.rows.push(bench.up());
+    report.warning = Some(WARNING.into());
+    report.tables = paper::tables(&report.rows, sizes);
+    report.verdicts = verdicts::of(&report.rows);
+    report.notes = NOTES.map(Into::into).to_vec();
+    report.notes.push(format!(
+        "two CPUs: Linux's side on CPU {near}, the emulator on CPU {far}; one: both on CPU {near}, \
+         where neither can poll, so both sleep"
+    ));
+    Ok(report)
+}
+
+const NOTES: [&str; 6] = [
+    "the emulator cannot show a cache that was not cleaned or invalidated, as its memory is always \
+     in step, nor a load or store out of order that x86 does not reorder either; what does: the \
+     same links under loom (cargo test -p sinew-link, see there), the barriers counted in the \
+     guest's code and the cache operations counted by its port layer (cargo test -p sinew-agent \
+     --test trials)",
+    "round trip: Linux sends, the guest answers, Linux has the answer; descriptor: offset and \
+     length of a buffer that nobody reads; read: the guest adds up its words; copied: into the \
+     link, out of it, and both once more on the way back",
+    "ring: two positions, acquire and release, nothing else; link and ring: the guest cleans and \
+     invalidates what it shares, as in every graph, and a link goes through the ports of its node; \
+     bare_link and bare_ring: neither, which is right on this board and wrong on a chip without \
+     coherent memory",
+    "polling: nobody sleeps; doorbell: both sleep at once, in poll on an eventfd and in FreeRTOS \
+     until an interrupt; spin_then_doorbell: both look for about 20 us before, the default",
+    "links and rings hold two messages, and one is on its way at a time",
+    "the paper: Jung and Kim 2010, 'Improvement Method and Performance Analysis of Shared Memory \
+     in Dual Core Embedded Linux system', table 3: ARM926 at 350 MHz and ARM946 at 300 MHz on one \
+     chip, without an emulator; before and after its improvement, us",
+];
+
+/// What all rows share.
+struct Bench<'a> {
+    path: &'a Path,
+    board: &'static BoardRow,
+    image: image::ImageFile,
+    memory: Region,
+    cpus: Cpus,
+    clock: Clock,
+    share: Duration,
+    /// The guest of the size that was measured last.
+    life: RefCell<Option<Life>>,
+    /// From each start to the first answer, ns.
+    up: RefCell<Vec<u64>>,
+}
+
+impl<'a> Bench<'a> {
+    fn contender(&'a self, case: GuestCase, mut row: Row) -> (Row, Box<dyn Contender + 'a>) {
+        let alone = case.polls() && !self.cpus.are_two();
+        let why = || "both sides poll: that needs two CPUs, and there is one".into();
+        row.skipped = alone.then(why);
+        (row, Box::new(Contending { bench: self, case }))
+    }
+
+    /// How soon the guest is up, from all starts.
+    fn up(&self) -> Row {
+        let mut row = Row::of(&[("access", "start")]);
+        let measure = row.measure_mut("guest_up");
+        for &ns in self.up.borrow().iter() {
+            add(measure, &[ns]);
+        }
+        row
+    }
+
+    /// Trips of a case in the guest of its size, ns.
+    fn trips(&self, case: GuestCase) -> Result<Vec<u64>, String> {
+        let mut held = self.life.borrow_mut();
+        if held.as_ref().is_none_or(|life| life.bytes() != case.bytes) {
+            // First: two emulators would share the CPUs.
+            *held = None;
+            let life = Life::start(self, case.bytes)?;
+            self.up.borrow_mut().push(life.up_ns());
+            *held = Some(life);
+        }
+        let life = held.as_mut().ok_or("it has just started")?;
+        let Cpus { near, far } = self.cpus;
+        life.move_to(if case.on_two { far } else { near })?;
+        let (clock, share) = (self.clock, self.share);
+        let mut ends = life.ends(case);
+        let trips = on_thread(near, || {
+            ends.trips(clock, SETTLE_NS.max(share.as_nanos() as u64))?;
+            ends.trips(clock, share.as_nanos() as u64)
+        });
+        drop(ends);
+        trips.map_err(|Gone(why)| format!("{why}; {}", life.progress()))
+    }
+}
+
+/// Adds a round.
+fn add(measure: &mut Measure, trips: &[u64]) {
+    let mut sorted = trips.to_vec();
+    sorted.sort_unstable();
+    let (last, mut all) = (sorted.len() - 1, Distribution::new());
+    sorted.iter().for_each(|&ns| all.add(ns));
+    let median = u64::midpoint(sorted[last / 2], sorted[sorted.len() / 2]);
+    measure.add_round(&all, median as f64, None);
+}
+
+struct Contending<'a> {
+    bench: &'a Bench<'a>,
+    case: GuestCase,
+}
+
+impl Contender for Contending<'_> {
+    fn round(&mut self, row: &mut Row) -> Result<(), String> {
+        let trips = self.bench.trips(self.case)?;
+        add(row.measure_mut("round_trip"), &trips);
+        Ok(())
+    }
+
+    fn takes(&self) -> Duration {
+        START + Duration::from_nanos(SETTLE_NS) + self.bench.share
+    }
+}
