@@ -36,8 +36,8 @@ mod message;
 mod node;
 mod once;
 mod run;
-mod serve;
-mod shared;
+mod serving;
+mod shared_bytes;
 mod start;
 mod trial;
 
@@ -46,8 +46,8 @@ pub use fault::{probe_read, probe_write, probes_refused};
 pub use io::{Fresh, Io};
 pub use message::{FieldType, Message};
 pub use node::{Cycle, Fault, GuestNode, Kind, Make, Maker, Parameters};
-pub use serve::{Patience, QueueIn, QueueOut, Serving};
-pub use shared::SharedBytes;
+pub use serving::{Patience, QueueIn, QueueOut, Serving};
+pub use shared_bytes::SharedBytes;
 
 #[doc(no_inline)]
 pub use sinew_carve_out::image::{KindRecord, ParameterRecord, PortRecord, numbers, port};
