@@ -371,9 +371,9 @@ impl Watch<'_> {
             DrilledFault::Segv => says("signal 11").or_else(|| says("data abort")),
             DrilledFault::Undefined => says("undefined instruction"),
             DrilledFault::Kill => says("signal 9").or_else(|| says("signal: 9")),
-            // Of a guest's node it is the emulator that stands.
-            DrilledFault::Stop => says(INJECTED).and_then(|_| says("heartbeat")),
-            DrilledFault::Flood | DrilledFault::FullDisk => None,
+            // The guest says it before it hangs; before it stands, the agent does.
+            DrilledFault::Stop | DrilledFault::Hang if self.drill.is_in_guest => says(INJECTED),
+            DrilledFault::Stop | DrilledFault::Flood | DrilledFault::FullDisk => None,
             DrilledFault::Freeze30
             | DrilledFault::Freeze50
             | DrilledFault::Freeze80
