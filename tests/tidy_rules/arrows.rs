@@ -13,7 +13,15 @@ use super::File;
 /// The modules of each crate, from below.
 pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     ("crates/agent/src", &[&["boards", "ivshmem"], &["image", "keeper"]]),
-    ("crates/carve-out/src", &[&["text"], &["fault", "node", "row"], &["image"]]),
+    (
+        "crates/carve-out/src",
+        &[
+            &["text"],
+            &["fault", "node", "row", "shared"],
+            &["image", "letter"],
+            &["registry"],
+        ],
+    ),
     (
         "crates/control/src",
         &[
@@ -76,12 +84,12 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         "crates/link/src",
         &[
             &["memory", "message"],
-            &["shape", "words"],
+            &["shape"],
             &["tuning"],
             &["cells"],
-            &["region"],
+            &["region", "words"],
             &["counter", "heap", "wait"],
-            &["broadcast", "latest", "queue"],
+            &["broadcast", "latest", "queue", "semaphore"],
             &["observe", "proofs"],
         ],
     ),
