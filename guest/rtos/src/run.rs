@@ -84,7 +84,7 @@ impl Runner {
         let mut release = agent::wait_for_run();
         let mut number = 0;
         let mut skipped = 0;
-        while !agent::is_stopping() {
+        while !agent::is_to_stop(self.number) {
             let period_us = self.period_us;
             let linux_silent_ms = agent::linux_silent_ms();
             let cycle = Cycle { number, period_us, skipped, linux_silent_ms };
