@@ -12,7 +12,7 @@ use super::File;
 
 /// The modules of each crate, from below.
 pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
-    ("crates/agent/src", &[&["boards", "ivshmem"], &["image", "keeper"]]),
+    ("crates/agent/src", &[&["boards", "desk", "ivshmem"], &["image", "keeper"], &["session"]]),
     (
         "crates/carve-out/src",
         &[

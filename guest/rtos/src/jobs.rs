@@ -4,8 +4,10 @@
 //! agent nor the nodes. An image says its own with [`jobs!`](crate::jobs!); a few come with every
 //! image.
 
+mod ours;
+
 use core::ffi::{CStr, c_char, c_void};
-use core::fmt::{self, Write as _};
+use core::fmt;
 
 use sinew_carve_out::{LETTER_TEXT_MAX, Letter, SharedRefusal};
 
@@ -15,8 +17,6 @@ use crate::{Fault, board, fault, guest, kernel, shared};
 
 const STACK: u32 = 16 * 1024;
 const PRIORITY: u32 = 1;
-/// Longest nap, ms: a job cannot be broken off.
-const NAP_MS_MAX: u32 = 10_000;
 
 /// What a job does: it reads the call and fills in the answer.
 pub type RunJob = fn(&JobCall, &mut JobAnswer) -> Result<(), Fault>;
@@ -100,13 +100,6 @@ unsafe extern "C" {
     static __sinew_c_jobs_end: u8;
 }
 
-const OURS: [Job; 4] = [
-    Job { name: "echo", doc: "answers with the text and the numbers of the call", run: echo },
-    Job { name: "nap", doc: "sleeps so many milliseconds, at most 10000", run: nap },
-    Job { name: "invert", doc: "inverts each byte of the region with that name", run: invert },
-    Job { name: "fill", doc: "fills a region with a pattern that begins with a number", run: fill },
-];
-
 /// A job of Rust or of C.
 enum Work {
     Rust(&'static Job),
@@ -121,7 +114,7 @@ fn all() -> impl Iterator<Item = Work> {
             guest::section(&raw const __sinew_c_jobs_start, &raw const __sinew_c_jobs_end),
         )
     };
-    let of_rust = OURS.iter().chain(jobs).map(Work::Rust);
+    let of_rust = ours::OURS.iter().chain(jobs).map(Work::Rust);
     of_rust.chain(of_c.iter().map(Work::C))
 }
 
@@ -208,50 +201,4 @@ fn work(letter: Letter) -> Letter {
         }
         Err(why) => letter.refused(SharedRefusal::JobFailed).with(why.text().as_bytes()),
     }
-}
-
-fn echo(call: &JobCall, answer: &mut JobAnswer) -> Result<(), Fault> {
-    answer.numbers = *call.numbers();
-    // What is too long is cut.
-    let _ = answer.write_str(call.text());
-    Ok(())
-}
-
-fn nap(call: &JobCall, answer: &mut JobAnswer) -> Result<(), Fault> {
-    let pause_ms = call.numbers()[0];
-    if !(1..=NAP_MS_MAX).contains(&pause_ms) {
-        return Err(fault!("a nap of {pause_ms} ms; give 1 to {NAP_MS_MAX}"));
-    }
-    kernel::pause(pause_ms);
-    answer.numbers[0] = pause_ms;
-    Ok(())
-}
-
-/// Goes through the words of a region.
-fn through(
-    call: &JobCall,
-    answer: &mut JobAnswer,
-    mut act: impl FnMut(usize, u32) -> u32,
-) -> Result<(), Fault> {
-    let refused = |why: SharedRefusal| fault!("'{}': {why}", call.text());
-    shared::attach(call.text()).map_err(refused)?;
-    let done = shared::region(call.text()).map(|(entry, words)| {
-        let (at, len) = (board::CARVE_OUT + entry.offset as usize, entry.wish.size as usize);
-        board::before_read(at, len);
-        for place in (0..len).step_by(4) {
-            words.set(place, act(place / 4, words.get(place)));
-        }
-        board::after_write(at, len);
-        answer.numbers = [entry.wish.size, at as u32, entry.offset, 0, 0];
-    });
-    shared::detach(call.text()).and(done).map_err(refused)
-}
-
-fn invert(call: &JobCall, answer: &mut JobAnswer) -> Result<(), Fault> {
-    through(call, answer, |_, word| !word)
-}
-
-fn fill(call: &JobCall, answer: &mut JobAnswer) -> Result<(), Fault> {
-    let first = call.numbers()[0];
-    through(call, answer, |place, _| first.wrapping_add((place as u32).wrapping_mul(0x9e37_79b9)))
 }
