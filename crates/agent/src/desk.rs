@@ -2,7 +2,7 @@
 //! is sent and the answers sorted. Nothing here waits.
 
 use sinew_carve_out::{
-    CarveOut, Header, Letter, Letters, LettersBroken, MadeBy, Registry, SharedRefusal,
+    AgentLetter, CarveOut, Header, Letters, LettersBroken, MadeBy, Registry, SharedRefusal,
 };
 use sinew_core::sys::Region;
 use sinew_link::RegionError;
@@ -21,7 +21,7 @@ pub struct Desk {
     is_broken: bool,
     last_id: u32,
     /// Requests on their way, and their answers.
-    open: Vec<(u32, Option<Letter>)>,
+    open: Vec<(u32, Option<AgentLetter>)>,
     tally: DeskTally,
 }
 
@@ -92,7 +92,7 @@ impl Desk {
     ///
     /// # Errors
     /// The guest does not read what it is asked, or has written over the letters.
-    pub(crate) fn ask(&mut self, letter: &Letter) -> Result<u32, SharedRefusal> {
+    pub(crate) fn ask(&mut self, letter: &AgentLetter) -> Result<u32, SharedRefusal> {
         if self.is_broken {
             return Err(SharedRefusal::Corrupt);
         }
@@ -109,7 +109,7 @@ impl Desk {
     }
 
     /// The answer to a request, if it has come.
-    pub(crate) fn answer(&self, id: u32) -> Option<Letter> {
+    pub(crate) fn answer(&self, id: u32) -> Option<AgentLetter> {
         self.open.iter().find(|(open, _)| *open == id).and_then(|(_, answer)| *answer)
     }
 

@@ -144,8 +144,9 @@ impl Keeper {
     }
 
     /// Beats the heart of Linux, answers some of what the guest asks for, hands lines of the
-    /// console to `print`, and says how far the guest is. Never waits; what a guest prints without end is read in portions. A fault that it has
-    /// recorded comes first, then the end of the process.
+    /// console to `print`, and says how far the guest is. Never waits; what a guest prints without
+    /// end is read in portions. A fault that it has recorded comes first, then the end of the
+    /// process.
     pub fn look(&mut self, print: &mut dyn FnMut(&str)) -> GuestProgress {
         self.carve_out.beat_of_linux();
         if self.desk.serve() {

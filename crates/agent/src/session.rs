@@ -6,8 +6,11 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use sinew_carve_out::{
-    Ask, Letter, MadeBy, Name, Order, SharedEntry, SharedHolds, SharedRefusal, SharedWish,
+    AgentLetter, Ask, MadeBy, Name, Order, SharedEntry, SharedHolds, SharedRefusal, SharedWish,
 };
+
+use sinew_core::sys::Region;
+use sinew_link::{PieceMemory, SharedWords};
 
 use crate::keeper::{GuestProgress, Keeper};
 
@@ -40,6 +43,9 @@ impl From<SharedRefusal> for SessionError {
         SessionError::Refused(why, String::new())
     }
 }
+
+/// The words of a region.
+pub type RegionWords = SharedWords<PieceMemory<Region>>;
 
 type Outcome<T> = Result<T, SessionError>;
 
@@ -134,7 +140,7 @@ impl GuestSession {
     ///
     /// # Errors
     /// It refuses, does not answer in time, or is no more.
-    pub fn ask(&mut self, letter: &Letter, within: Duration) -> Outcome<Letter> {
+    pub fn ask(&mut self, letter: &AgentLetter, within: Duration) -> Outcome<AgentLetter> {
         let id = self.keeper.desk.ask(letter)?;
         self.keeper.ring(1);
         let answer = self.until(within, |it| match it.keeper.desk.answer(id) {
@@ -166,7 +172,7 @@ impl GuestSession {
         }
         let SharedWish { class, size, hash, detail: [first, second] } = *wish;
         let numbers = [class as u32, size, hash, first, second];
-        self.ask(&Letter::ask(Ask::Get, name).numbered(numbers), within)?;
+        self.ask(&AgentLetter::ask(Ask::Get, name).numbered(numbers), within)?;
         // The guest wrote its entry before it answered.
         Ok(self.keeper.desk.registry.find(name).ok_or(SharedRefusal::Unknown)?)
     }
@@ -178,7 +184,7 @@ impl GuestSession {
     pub fn attach(&mut self, name: Name, side: MadeBy, within: Duration) -> Outcome<()> {
         match side {
             MadeBy::Linux => self.keeper.desk.registry.attach(name).map(drop)?,
-            MadeBy::Guest => drop(self.ask(&Letter::ask(Ask::Attach, name), within)?),
+            MadeBy::Guest => drop(self.ask(&AgentLetter::ask(Ask::Attach, name), within)?),
         }
         Ok(())
     }
@@ -190,7 +196,7 @@ impl GuestSession {
     pub fn detach(&mut self, name: Name, side: MadeBy, within: Duration) -> Outcome<()> {
         match side {
             MadeBy::Linux => self.keeper.desk.registry.detach(name)?,
-            MadeBy::Guest => drop(self.ask(&Letter::ask(Ask::Detach, name), within)?),
+            MadeBy::Guest => drop(self.ask(&AgentLetter::ask(Ask::Detach, name), within)?),
         }
         Ok(())
     }
@@ -203,7 +209,7 @@ impl GuestSession {
         let found = self.keeper.desk.registry.find(name).ok_or(SharedRefusal::Unknown)?;
         match found.maker {
             MadeBy::Linux => self.keeper.desk.registry.remove(name)?,
-            MadeBy::Guest => drop(self.ask(&Letter::ask(Ask::Remove, name), within)?),
+            MadeBy::Guest => drop(self.ask(&AgentLetter::ask(Ask::Remove, name), within)?),
         }
         Ok(())
     }
@@ -246,9 +252,7 @@ impl GuestSession {
     /// # Errors
     /// There was no room in time, the message has another size, Linux does not hold it, or garbage.
     pub fn send(&mut self, name: Name, message: &[u8], within: Duration) -> Outcome<()> {
-        self.until(within, |it| {
-            Ok(it.keeper.desk.registry.send(name, message)?.then_some(()))
-        })?;
+        self.until(within, |it| Ok(it.keeper.desk.registry.send(name, message)?.then_some(())))?;
         self.keeper.ring(1);
         Ok(())
     }
@@ -258,9 +262,7 @@ impl GuestSession {
     /// # Errors
     /// None came in time, and as for [`GuestSession::send`].
     pub fn receive(&mut self, name: Name, message: &mut [u8], within: Duration) -> Outcome<()> {
-        self.until(within, |it| {
-            Ok(it.keeper.desk.registry.receive(name, message)?.then_some(()))
-        })
+        self.until(within, |it| Ok(it.keeper.desk.registry.receive(name, message)?.then_some(())))
     }
 
     /// Has the guest do a job, and waits for its answer. A job whose answer comes too late goes on
@@ -275,8 +277,8 @@ impl GuestSession {
         numbers: [u32; 5],
         data: &[u8],
         within: Duration,
-    ) -> Outcome<Letter> {
-        self.ask(&Letter::ask(Ask::Call, job).numbered(numbers).with(data), within)
+    ) -> Outcome<AgentLetter> {
+        self.ask(&AgentLetter::ask(Ask::Call, job).numbered(numbers).with(data), within)
     }
 
     /// The jobs of the image, and what each does.
@@ -293,7 +295,7 @@ impl GuestSession {
     /// # Errors
     /// As for [`GuestSession::ask`].
     pub fn nodes(&mut self, within: Duration) -> Outcome<Vec<GuestNodeState>> {
-        let node = |it: &Letter| {
+        let node = |it: &AgentLetter| {
             let state = ["runs", "is to stop", "has stopped"];
             let state = state.get(it.numbers[0] as usize).copied().unwrap_or("unknown");
             GuestNodeState { name: it.name.to_string(), state, cycles: it.numbers[1] }
@@ -306,7 +308,7 @@ impl GuestSession {
     /// # Errors
     /// There is no such node, or as for [`GuestSession::ask`].
     pub fn stop_node(&mut self, name: Name, within: Duration) -> Outcome<()> {
-        self.ask(&Letter::ask(Ask::StopNode, name), within).map(drop)
+        self.ask(&AgentLetter::ask(Ask::StopNode, name), within).map(drop)
     }
 
     /// Where the guest sees the carve-out.
@@ -316,19 +318,24 @@ impl GuestSession {
     pub fn view(&mut self, within: Duration) -> Outcome<GuestView> {
         let nobody = Name::new("").ok_or(SharedRefusal::BadName)?;
         let [virtual_address, low, high, size, bells] =
-            self.ask(&Letter::ask(Ask::Where, nobody), within)?.numbers;
+            self.ask(&AgentLetter::ask(Ask::Where, nobody), within)?.numbers;
         let physical_address = u64::from(low) | u64::from(high) << 32;
         Ok(GuestView { virtual_address, physical_address, size, bells })
     }
 
     /// Asks for one after the other, until there is none.
-    fn all(&mut self, what: Ask, end: SharedRefusal, within: Duration) -> Outcome<Vec<Letter>> {
+    fn all(
+        &mut self,
+        what: Ask,
+        end: SharedRefusal,
+        within: Duration,
+    ) -> Outcome<Vec<AgentLetter>> {
         /// No image has as many jobs, no guest as many nodes.
         const MOST: u32 = 256;
         let nobody = Name::new("").ok_or(SharedRefusal::BadName)?;
         let mut found = Vec::new();
         for at in 0..MOST {
-            match self.ask(&Letter::ask(what, nobody).numbered([at, 0, 0, 0, 0]), within) {
+            match self.ask(&AgentLetter::ask(what, nobody).numbered([at, 0, 0, 0, 0]), within) {
                 Ok(answer) => found.push(answer),
                 Err(SessionError::Refused(why, _)) if why == end => break,
                 Err(error) => return Err(error),

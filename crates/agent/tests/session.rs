@@ -119,6 +119,24 @@ fn regions_of_either_side_are_found_by_name_at_different_addresses() {
 }
 
 #[test]
+fn a_node_gets_a_region_of_linux_while_it_runs_and_linux_reads_what_it_writes() {
+    let mut node = probe("sharer", (Trial::None, 0));
+    (node.kind, node.value_count) = (name("sharer"), 0);
+    let Some(mut it) = running(&[node]) else { return };
+    let begun = Instant::now();
+    while it.attach(name("cycles"), MadeBy::Linux, PATIENCE).is_err() {
+        assert!(begun.elapsed() < PATIENCE, "the node has made no region");
+        it.turn(SOON).expect("it lives");
+    }
+    assert_eq!(it.list()[0].entry.maker, MadeBy::Linux);
+    let words = it.keeper.desk.registry.region(name("cycles")).expect("held");
+    while words.get(0) < 100 {
+        assert!(begun.elapsed() < PATIENCE, "the node writes nothing");
+        it.turn(SOON).expect("it lives");
+    }
+}
+
+#[test]
 fn a_pattern_crosses_both_ways_from_eight_bytes_to_a_mebibyte() {
     let Some(mut it) = running(&[]) else { return };
     for maker in [MadeBy::Linux, MadeBy::Guest] {
@@ -214,6 +232,9 @@ fn a_job_answers_fails_or_is_late_and_one_node_stops_alone() {
     assert!(jobs.iter().any(|(job, doc)| job == "nap" && doc.contains("sleeps")), "{jobs:?}");
     let echoed = it.call(name("echo"), [1, 2, 3, 4, 5], b"text", PATIENCE).expect("an answer");
     assert_eq!((echoed.numbers, echoed.text()), ([1, 2, 3, 4, 5], "text"));
+    let twice = it.call(name("twice"), [21, 0, 0, 0, 0], b"", PATIENCE).expect("an answer of C");
+    assert_eq!(twice.numbers[0], 42);
+    job_refused(&mut it, "twice", [0; 5], "text", "it takes a number and no text");
     job_refused(&mut it, "nap", [0; 5], "", "a nap of 0 ms");
     refused(it.call(name("nothing"), [0; 5], b"", PATIENCE), SharedRefusal::NoJob);
     // It goes on sleeping, and is busy; its answer comes too late and is counted.

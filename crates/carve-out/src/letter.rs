@@ -45,7 +45,7 @@ number_enum! {
 
 /// One letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct AgentLetter {
     /// Which request this is or answers.
     pub id: u32,
     /// What is asked for ([`Ask`]); of an answer 0, or why not ([`SharedRefusal`]).
@@ -58,20 +58,20 @@ pub struct Letter {
     text_len: u32,
 }
 
-impl Letter {
+impl AgentLetter {
     /// A request, still without a number of its own.
-    pub fn ask(what: Ask, name: Name) -> Letter {
-        Letter { id: 0, what: what as u32, numbers: [0; 5], name, text: [0; 64], text_len: 0 }
+    pub fn ask(what: Ask, name: Name) -> AgentLetter {
+        AgentLetter { id: 0, what: what as u32, numbers: [0; 5], name, text: [0; 64], text_len: 0 }
     }
 
     /// The answer to this one: all is well.
-    pub fn done(&self) -> Letter {
-        Letter { what: 0, numbers: [0; 5], text: [0; 64], text_len: 0, ..*self }
+    pub fn done(&self) -> AgentLetter {
+        AgentLetter { what: 0, numbers: [0; 5], text: [0; 64], text_len: 0, ..*self }
     }
 
     /// The answer to this one: no.
-    pub fn refused(&self, why: SharedRefusal) -> Letter {
-        Letter { what: why as u32, ..self.done() }
+    pub fn refused(&self, why: SharedRefusal) -> AgentLetter {
+        AgentLetter { what: why as u32, ..self.done() }
     }
 
     /// Why the answer is no. A number without a meaning is a peer that lies.
@@ -87,7 +87,7 @@ impl Letter {
 
     /// The same with this data; what is too long is cut.
     #[must_use]
-    pub fn with(mut self, data: &[u8]) -> Letter {
+    pub fn with(mut self, data: &[u8]) -> AgentLetter {
         let len = data.len().min(LETTER_TEXT_MAX);
         self.text = [0; LETTER_TEXT_MAX];
         self.text[..len].copy_from_slice(&data[..len]);
@@ -97,20 +97,20 @@ impl Letter {
 
     /// The same with these numbers.
     #[must_use]
-    pub fn numbered(self, numbers: [u32; 5]) -> Letter {
-        Letter { numbers, ..self }
+    pub fn numbered(self, numbers: [u32; 5]) -> AgentLetter {
+        AgentLetter { numbers, ..self }
     }
 
     /// The same with this name.
     #[must_use]
-    pub fn named(self, name: Name) -> Letter {
-        Letter { name, ..self }
+    pub fn named(self, name: Name) -> AgentLetter {
+        AgentLetter { name, ..self }
     }
 
     /// The same request with a number of its own.
     #[must_use]
-    pub fn as_request(self, id: u32) -> Letter {
-        Letter { id, ..self }
+    pub fn as_request(self, id: u32) -> AgentLetter {
+        AgentLetter { id, ..self }
     }
 
     /// The data.
@@ -138,7 +138,7 @@ impl Letter {
     }
 
     /// `None` if it is longer than a letter can be.
-    fn from_bytes(bytes: &[u8; BYTES]) -> Option<Letter> {
+    fn from_bytes(bytes: &[u8; BYTES]) -> Option<AgentLetter> {
         let (words, _) = bytes.as_chunks::<4>();
         let word = |at: usize| u32::from_le_bytes(words[at]);
         let (mut name, mut text) = ([0; 32], [0; LETTER_TEXT_MAX]);
@@ -146,7 +146,7 @@ impl Letter {
         text.copy_from_slice(&bytes[64..]);
         let numbers = core::array::from_fn(|at| word(3 + at));
         let (name, text_len) = (Name::of_bytes(name), word(2));
-        let letter = Letter { id: word(0), what: word(1), numbers, name, text, text_len };
+        let letter = AgentLetter { id: word(0), what: word(1), numbers, name, text, text_len };
         (text_len as usize <= LETTER_TEXT_MAX).then_some(letter)
     }
 }
@@ -200,7 +200,7 @@ impl<M: Memory + Clone> Letters<M> {
     ///
     /// # Errors
     /// The queues are broken.
-    pub fn ask(&mut self, letter: &Letter) -> Result<bool, LettersBroken> {
+    pub fn ask(&mut self, letter: &AgentLetter) -> Result<bool, LettersBroken> {
         send(&mut self.asks, letter)
     }
 
@@ -208,7 +208,7 @@ impl<M: Memory + Clone> Letters<M> {
     ///
     /// # Errors
     /// The queues are broken.
-    pub fn answer(&mut self, letter: &Letter) -> Result<bool, LettersBroken> {
+    pub fn answer(&mut self, letter: &AgentLetter) -> Result<bool, LettersBroken> {
         send(&mut self.answered, letter)
     }
 
@@ -216,7 +216,7 @@ impl<M: Memory + Clone> Letters<M> {
     ///
     /// # Errors
     /// The queues are broken.
-    pub fn answers(&mut self) -> Result<Option<Letter>, LettersBroken> {
+    pub fn answers(&mut self) -> Result<Option<AgentLetter>, LettersBroken> {
         receive(&mut self.answers)
     }
 
@@ -224,12 +224,15 @@ impl<M: Memory + Clone> Letters<M> {
     ///
     /// # Errors
     /// The queues are broken.
-    pub fn asked(&mut self) -> Result<Option<Letter>, LettersBroken> {
+    pub fn asked(&mut self) -> Result<Option<AgentLetter>, LettersBroken> {
         receive(&mut self.asked)
     }
 }
 
-fn send<M: Memory>(queue: &mut queue::Writer<M>, letter: &Letter) -> Result<bool, LettersBroken> {
+fn send<M: Memory>(
+    queue: &mut queue::Writer<M>,
+    letter: &AgentLetter,
+) -> Result<bool, LettersBroken> {
     match queue.try_send(&letter.to_bytes()) {
         Ok(()) => Ok(true),
         Err(queue::SendError::Full) => Ok(false),
@@ -238,11 +241,11 @@ fn send<M: Memory>(queue: &mut queue::Writer<M>, letter: &Letter) -> Result<bool
 }
 
 /// A letter that is too long is as bad as a position outside the queue: nobody in order sends it.
-fn receive<M: Memory>(queue: &mut queue::Reader<M>) -> Result<Option<Letter>, LettersBroken> {
+fn receive<M: Memory>(queue: &mut queue::Reader<M>) -> Result<Option<AgentLetter>, LettersBroken> {
     let mut bytes = [0; BYTES];
     match queue.try_receive(&mut bytes) {
         Ok(false) => Ok(None),
-        Ok(true) => Letter::from_bytes(&bytes).map(Some).ok_or(LettersBroken),
+        Ok(true) => AgentLetter::from_bytes(&bytes).map(Some).ok_or(LettersBroken),
         Err(_) => Err(LettersBroken),
     }
 }

@@ -43,7 +43,7 @@ mod shared;
 mod text;
 
 pub use fault::{FaultKind, GuestFault};
-pub use letter::{Ask, LETTER_TEXT_MAX, Letter, Letters, LettersBroken};
+pub use letter::{AgentLetter, Ask, LETTER_TEXT_MAX, Letters, LettersBroken};
 pub use node::{COUNTERS_MAX, NodeRow, NodeTally, Trial, VALUES_MAX};
 pub use registry::{Registry, SharedHolds};
 pub use row::{Delivery, Direction, LinkRow, RegionRow, SideState};
@@ -244,7 +244,7 @@ impl<M: Memory> CarveOut<M> {
         }
         let (nodes, rows, named_from) = (word(4), word(5), word(6));
         let header = Header { size, epoch: word(3), nodes, rows, named_from };
-        if !(DATA as u32..=size).contains(&named_from) || named_from as usize % PAGE != 0 {
+        if !(DATA as u32..=size).contains(&named_from) || !named_from.is_multiple_of(PAGE as u32) {
             let what = "named memory's start";
             return Err(BadCarveOut::Header { what, found: named_from, expected: DATA as u32 });
         }

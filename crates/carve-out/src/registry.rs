@@ -17,7 +17,7 @@ use core::sync::atomic::{Ordering, fence};
 
 use sinew_link::{Memory, PieceMemory, Semaphore, SharedWords, queue};
 
-use crate::letter::{Ask, Letter};
+use crate::letter::{AgentLetter, Ask};
 use crate::shared::{
     BYTES, CHANGING, ENTRIES_MAX, FREE, LEAVING, MadeBy, SHARED_QUOTA, SharedClass, SharedEntry,
     SharedRefusal, SharedWish, THERE,
@@ -197,7 +197,7 @@ impl<M: Memory + Clone> Registry<M> {
 
     /// The answer to what the other side asks of the registry; `None` if it asks for something
     /// else.
-    pub fn answer(&mut self, letter: &Letter) -> Option<Letter> {
+    pub fn answer(&mut self, letter: &AgentLetter) -> Option<AgentLetter> {
         let name = letter.name;
         let outcome = match Ask::of(letter.what)? {
             Ask::Get => {
@@ -402,7 +402,6 @@ impl<M: Memory + Clone> Registry<M> {
         self.mine[index].1 = stamp;
         self.carve_out.words.set(ENTRIES[self.me as usize] + index * BYTES, stamp);
     }
-
 }
 
 /// Where a side says how often it holds what is at a place.

@@ -104,11 +104,11 @@ mod words;
 pub use memory::PieceMemory;
 pub use memory::{Memory, RawMemory};
 pub use region::create;
+pub use semaphore::Semaphore;
 pub use shape::{
     CAPACITY_MAX, Delivery, Layout, MESSAGE_SIZE_MAX, RegionError, SHORT_MAX, SMALL_MAX, Shape,
 };
 pub use tuning::Tuning;
-pub use semaphore::Semaphore;
 pub use wait::{Os, Wait};
 pub use words::SharedWords;
 

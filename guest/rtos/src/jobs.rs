@@ -9,9 +9,8 @@ mod ours;
 use core::ffi::{CStr, c_char, c_void};
 use core::fmt;
 
-use sinew_carve_out::{LETTER_TEXT_MAX, Letter, SharedRefusal};
+use sinew_carve_out::{AgentLetter, LETTER_TEXT_MAX, SharedRefusal};
 
-use crate::kernel::Task;
 use crate::once::Once;
 use crate::{Fault, board, fault, guest, kernel, shared};
 
@@ -33,7 +32,7 @@ pub struct Job {
 }
 
 /// What a job is called with.
-pub struct JobCall(Letter);
+pub struct JobCall(AgentLetter);
 
 impl JobCall {
     /// Numbers; 0 where none was given.
@@ -149,7 +148,7 @@ pub(crate) fn at(job: usize) -> Option<(&'static str, &'static str)> {
     all().nth(job).map(|job| job.words())
 }
 
-static WORKER: Once<Task> = Once::new();
+static WORKER: Once<kernel::Thread> = Once::new();
 
 /// The call that is at work or about to be.
 static CALL: shared::Slot = shared::Slot::new();
@@ -163,7 +162,7 @@ pub(crate) fn begin() {
 }
 
 /// Has the worker do what Linux calls for.
-pub(crate) fn call(letter: &Letter) -> Result<(), SharedRefusal> {
+pub(crate) fn call(letter: &AgentLetter) -> Result<(), SharedRefusal> {
     if !all().any(|job| job.words().0 == letter.name.as_str()) {
         return Err(SharedRefusal::NoJob);
     }
@@ -190,15 +189,13 @@ extern "C" fn worker(_: *mut c_void) {
     }
 }
 
-fn work(letter: Letter) -> Letter {
+fn work(letter: AgentLetter) -> AgentLetter {
     let mut answer = JobAnswer { numbers: [0; 5], len: 0, text: [0; LETTER_TEXT_MAX] };
     let Some(job) = all().find(|job| job.words().0 == letter.name.as_str()) else {
         return letter.refused(SharedRefusal::NoJob);
     };
     match job.run(&JobCall(letter), &mut answer) {
-        Ok(()) => {
-            letter.done().numbered(answer.numbers).with(&answer.text[..answer.len as usize])
-        }
+        Ok(()) => letter.done().numbered(answer.numbers).with(&answer.text[..answer.len as usize]),
         Err(why) => letter.refused(SharedRefusal::JobFailed).with(why.text().as_bytes()),
     }
 }

@@ -11,6 +11,9 @@ pub(crate) const PRIORITY_MAX: u32 = 15;
 /// Longest name of a task, with its zero.
 const NAME_MAX: usize = 32;
 
+/// What others call a task of FreeRTOS.
+pub(crate) type Thread = Task;
+
 /// A task of FreeRTOS.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]

@@ -11,8 +11,8 @@
 //! What it is to run, and the links to it, it finds in the carve-out (`sinew-carve-out`): it starts
 //! (`start.rs`, `guest.rs`), makes each node of the table there, which FreeRTOS releases
 //! (`run.rs`), and waits for the order to run (`agent.rs`). Memory that is shared by name is the
-//! affair of `shared.rs`, what Linux asks for meanwhile of `serve.rs` and `jobs.rs`. What goes wrong ends in a fault record
-//! (`fault.rs`). All that differs from chip to chip is in `board/`.
+//! affair of `shared.rs`, what Linux asks for meanwhile of `serve.rs` and `jobs.rs`. What goes
+//! wrong ends in a fault record (`fault.rs`). All that differs from chip to chip is in `board/`.
 #![no_std]
 
 extern crate alloc;

@@ -1,6 +1,6 @@
 //! What Linux asks of this guest: its registry, its nodes, its jobs.
 
-use sinew_carve_out::{Ask, Letter, NODES_MAX, Name, SharedRefusal};
+use sinew_carve_out::{AgentLetter, Ask, NODES_MAX, Name, SharedRefusal};
 use sinew_link::Memory;
 
 use crate::{agent, board, guest, jobs, shared};
@@ -30,7 +30,7 @@ pub(crate) fn look() {
 }
 
 /// The answer to what is not the registry's.
-fn own(letter: &Letter) -> Option<Letter> {
+fn own(letter: &AgentLetter) -> Option<AgentLetter> {
     let at = letter.numbers[0] as usize;
     Some(match Ask::of(letter.what) {
         Some(Ask::Where) => {

@@ -9,7 +9,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use sinew_carve_out::{
-    Ask, CarveOut, DATA, Letter, Letters, LettersBroken, MadeBy, Name, Registry, SharedClass,
+    AgentLetter, Ask, CarveOut, DATA, Letters, LettersBroken, MadeBy, Name, Registry, SharedClass,
     SharedEntry, SharedHolds, SharedRefusal, SharedWish,
 };
 use sinew_link::{RawMemory, SharedWords};
@@ -30,7 +30,7 @@ pub(crate) struct Desk {
     is_broken: bool,
     last_id: u32,
     /// Requests on their way, and their answers.
-    waiting: [Option<(u32, Option<Letter>)>; WAITING_MAX],
+    waiting: [Option<(u32, Option<AgentLetter>)>; WAITING_MAX],
 }
 
 /// What only one thread uses at a time: the others do not run meanwhile.
@@ -40,7 +40,7 @@ struct Alone<T>(UnsafeCell<T>, AtomicBool);
 unsafe impl<T: Send> Sync for Alone<T> {}
 
 /// Room for one letter, from when it is put there until it is done with.
-pub(crate) struct Slot(UnsafeCell<Option<Letter>>);
+pub(crate) struct Slot(UnsafeCell<Option<AgentLetter>>);
 
 // SAFETY: reached while no other thread runs.
 unsafe impl Sync for Slot {}
@@ -51,7 +51,7 @@ impl Slot {
     }
 
     /// Puts a letter there; whether there was room.
-    pub(crate) fn put(&self, letter: Letter) -> bool {
+    pub(crate) fn put(&self, letter: AgentLetter) -> bool {
         // SAFETY: see `Sync`; the borrow ends here.
         let slot = || unsafe { &mut *self.0.get() };
         kernel::alone(|| {
@@ -64,7 +64,7 @@ impl Slot {
     }
 
     /// A copy of what is there.
-    pub(crate) fn get(&self) -> Option<Letter> {
+    pub(crate) fn get(&self) -> Option<AgentLetter> {
         // SAFETY: as in `put`.
         kernel::alone(|| unsafe { *self.0.get() })
     }
@@ -110,13 +110,13 @@ pub(crate) fn with<T>(act: impl FnOnce(&mut Desk) -> T) -> T {
 
 impl Desk {
     /// The next request of Linux.
-    pub(crate) fn asked(&mut self) -> Option<Letter> {
+    pub(crate) fn asked(&mut self) -> Option<AgentLetter> {
         let asked = if self.is_broken { Ok(None) } else { self.letters.asked() };
         self.or_broken(asked).flatten()
     }
 
     /// Answers Linux; an answer for which there is no room is lost, and Linux's deadline tells.
-    pub(crate) fn answer(&mut self, letter: &Letter) {
+    pub(crate) fn answer(&mut self, letter: &AgentLetter) {
         let answered = if self.is_broken { Ok(false) } else { self.letters.answer(letter) };
         self.or_broken(answered);
     }
@@ -139,7 +139,7 @@ impl Desk {
     }
 
     /// Asks Linux; the place where the answer will be.
-    fn ask(&mut self, letter: &Letter) -> Result<usize, SharedRefusal> {
+    fn ask(&mut self, letter: &AgentLetter) -> Result<usize, SharedRefusal> {
         let slot = self.waiting.iter().position(Option::is_none).ok_or(SharedRefusal::Busy)?;
         self.last_id = self.last_id.wrapping_add(1);
         let request = letter.as_request(self.last_id);
@@ -171,7 +171,7 @@ fn until<T>(
 }
 
 /// Asks Linux and waits for its answer.
-fn ask(letter: &Letter, deadline_ms: u32) -> Result<Letter, SharedRefusal> {
+fn ask(letter: &AgentLetter, deadline_ms: u32) -> Result<AgentLetter, SharedRefusal> {
     let slot = with(|desk| desk.ask(letter))?;
     board::ring(0);
     let answer = until(deadline_ms, || {
@@ -205,7 +205,8 @@ pub fn get(
         return with(|desk| desk.registry.get(name, wish, false));
     }
     let SharedWish { class, size, hash, detail: [first, second] } = *wish;
-    let letter = Letter::ask(Ask::Get, name).numbered([class as u32, size, hash, first, second]);
+    let letter =
+        AgentLetter::ask(Ask::Get, name).numbered([class as u32, size, hash, first, second]);
     ask(&letter, deadline_ms)?;
     // Linux wrote its entry before it answered.
     with(|desk| desk.registry.find(name)).ok_or(SharedRefusal::Unknown)
@@ -238,7 +239,7 @@ pub fn remove(name: &str, deadline_ms: u32) -> Result<(), SharedRefusal> {
     let found = with(|desk| desk.registry.find(name)).ok_or(SharedRefusal::Unknown)?;
     match found.maker {
         MadeBy::Guest => with(|desk| desk.registry.remove(name)),
-        MadeBy::Linux => ask(&Letter::ask(Ask::Remove, name), deadline_ms).map(drop),
+        MadeBy::Linux => ask(&AgentLetter::ask(Ask::Remove, name), deadline_ms).map(drop),
     }
 }
 

@@ -132,7 +132,7 @@ fn letters_carry_what_is_asked_and_answered() {
     let (linux, mut guest) = both(LARGE);
     let mut ours = Letters::open(&linux.carve_out, MadeBy::Linux).expect("made");
     let mut theirs = Letters::open(&guest.carve_out, MadeBy::Guest).expect("made");
-    let get = Letter::ask(Ask::Get, name("r")).numbered([1, 64, 5, 0, 0]);
+    let get = AgentLetter::ask(Ask::Get, name("r")).numbered([1, 64, 5, 0, 0]);
     assert_eq!(ours.ask(&get.as_request(9)), Ok(true));
     let asked = theirs.asked().expect("whole").expect("one");
     assert_eq!(theirs.answer(&guest.answer(&asked).expect("the registry's")), Ok(true));
@@ -178,7 +178,7 @@ fn garbage_over_the_whole_carve_out_is_refused_or_lies_inside() {
             assert!(found.entry.offset >= 0x10000 && end <= 128 << 10);
         }
         broken += u32::from(letters.asked().is_err()) + u32::from(letters.answers().is_err());
-        let _ = letters.ask(&Letter::ask(Ask::List, name("x")));
+        let _ = letters.ask(&AgentLetter::ask(Ask::List, name("x")));
         let semaphore = linux.semaphore(name("s")).expect("its own copy says that it is held");
         let _ = (semaphore.try_take(), semaphore.post(), linux.serve_semaphores());
         let _ = (linux.send(name("q"), &[0; 8]), linux.receive(name("q"), &mut [0; 8]));

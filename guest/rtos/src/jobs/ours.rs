@@ -22,7 +22,7 @@ pub(super) const OURS: [Job; 9] = [
     Job { name: "remove", doc: "removes what has this name", run: remove },
     Job { name: "take", doc: "takes a token of a semaphore within so many ms", run: take },
     Job { name: "post", doc: "posts a token to a semaphore", run: post },
-    Job { name: "pass", doc: "sends back a message of so many bytes, within so many ms", run: pass },
+    Job { name: "pass", doc: "sends back a message: bytes, within so many ms", run: pass },
 ];
 
 fn echo(call: &JobCall, answer: &mut JobAnswer) -> Result<(), Fault> {
@@ -47,10 +47,7 @@ fn refused(call: &JobCall, why: SharedRefusal) -> Fault {
 }
 
 /// Works with what has the name of the call, and holds it meanwhile.
-fn held(
-    call: &JobCall,
-    act: impl FnOnce(&str) -> Result<(), SharedRefusal>,
-) -> Result<(), Fault> {
+fn held(call: &JobCall, act: impl FnOnce(&str) -> Result<(), SharedRefusal>) -> Result<(), Fault> {
     let name = call.text();
     let done = shared::attach(name).and_then(|_| {
         let done = act(name);
