@@ -15,10 +15,12 @@ pub(crate) const KIND: Kind = Kind {
         8 * 1024,
         &[],
         &[],
-        &[],
+        &["held"],
     ),
     make,
 };
+
+const HELD: usize = 0;
 
 const REGION: &str = "cycles";
 
@@ -31,7 +33,7 @@ struct Node {
 }
 
 impl GuestNode for Node {
-    fn update(&mut self, _: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         if !self.is_held {
             // Without a wait: what Linux makes until the next cycle is found then.
             match shared::get(REGION, &SharedWish::region(64, 0), MadeBy::Linux, 0) {
@@ -40,6 +42,7 @@ impl GuestNode for Node {
                 Err(why) => return Err(fault!("{why}")),
             }
             self.is_held = true;
+            *io.counter(HELD) = 1;
         }
         let number = (cycle.number as u32).to_le_bytes();
         shared::write(REGION, 0, &number).map_err(|why| fault!("{why}"))
