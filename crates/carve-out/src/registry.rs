@@ -4,8 +4,8 @@
 //! side reads that table and writes only how often it holds each entry. So every word has one
 //! writer. Two things must not be missed: a name that both sides make at once, and an entry that
 //! one side removes while the other takes hold of it. In both cases each side writes, fences, then
-//! looks at what the other wrote: at least one of them sees the other and steps back. (On a chip
-//! without coherent caches these tables must be mapped uncached.)
+//! looks at what the other wrote: at least one of them sees the other and steps back. (A chip
+//! without coherent caches has to map these tables uncached.)
 //!
 //! Where there is room is computed from this side's own copies, never from the shared bytes. What
 //! the other side's table says is copied, checked against its half of the memory, then used.

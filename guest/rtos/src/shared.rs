@@ -9,7 +9,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use sinew_carve_out::{
-    AgentLetter, Ask, CarveOut, DATA, Letters, LettersBroken, MadeBy, Name, Registry, SharedClass,
+    AgentLetter, Ask, CarveOut, Letters, LettersBroken, MadeBy, Name, Registry, SharedClass,
     SharedEntry, SharedHolds, SharedRefusal, SharedWish,
 };
 use sinew_link::{RawMemory, SharedWords};
@@ -19,8 +19,6 @@ use crate::{board, kernel};
 
 /// Requests of this guest that wait for an answer at most; one more is refused as busy.
 const WAITING_MAX: usize = 8;
-/// Where the tables begin that this file reads and writes.
-const TABLES: usize = 0x8000;
 
 /// This side of all that is shared.
 pub(crate) struct Desk {
@@ -94,15 +92,17 @@ pub(crate) fn open(carve_out: &CarveOut<RawMemory>) -> Result<(), &'static str> 
 }
 
 /// Does something with the desk while no other thread runs. It must not wait.
+///
+/// Tables, letters and semaphores are words that both sides write all the time, so they are not put
+/// in step here: a board whose caches Linux does not share maps them uncached. The bytes of regions
+/// and queues are put in step where they are used.
 pub(crate) fn with<T>(act: impl FnOnce(&mut Desk) -> T) -> T {
     let desk = DESK.get().expect("the start opens it before anybody runs");
     kernel::alone(|| {
         // Relaxed: one core, and nobody else runs.
         assert!(!desk.1.swap(true, Ordering::Relaxed), "the desk is used within its use");
-        board::before_read(board::CARVE_OUT + TABLES, DATA - TABLES);
         // SAFETY: no other thread runs, and this one is not inside already.
         let done = act(unsafe { &mut *desk.0.get() });
-        board::after_write(board::CARVE_OUT + TABLES, DATA - TABLES);
         desk.1.store(false, Ordering::Relaxed);
         done
     })
@@ -294,7 +294,7 @@ pub fn write(name: &str, at: usize, bytes: &[u8]) -> Result<(), SharedRefusal> {
 /// It does not hold it, or its words are garbage.
 pub fn post(name: &str) -> Result<(), SharedRefusal> {
     let name = name_of(name)?;
-    with(|desk| in_step(desk, name)?.post().map_err(|_| SharedRefusal::Corrupt))?;
+    with(|desk| desk.registry.semaphore(name)?.post().map_err(|_| SharedRefusal::Corrupt))?;
     board::ring(0);
     Ok(())
 }
@@ -305,25 +305,15 @@ pub fn post(name: &str) -> Result<(), SharedRefusal> {
 /// There was none, this side does not hold it, or its words are garbage.
 pub fn take(name: &str, deadline_ms: u32) -> Result<(), SharedRefusal> {
     let name = name_of(name)?;
-    with(|desk| in_step(desk, name).map(|semaphore| semaphore.begin_wait()))?;
+    with(|desk| desk.registry.semaphore(name).map(|semaphore| semaphore.begin_wait()))?;
     // Linux looks whether it has one to spare.
     board::ring(0);
     let taken = until(deadline_ms, || {
-        let taken = with(|desk| Ok(in_step(desk, name)?.try_take()));
+        let taken = with(|desk| Ok(desk.registry.semaphore(name)?.try_take()));
         taken?.map(|taken| taken.then_some(())).map_err(|_| SharedRefusal::Corrupt)
     });
-    with(|desk| in_step(desk, name).map(|semaphore| semaphore.end_wait()))?;
+    with(|desk| desk.registry.semaphore(name).map(|semaphore| semaphore.end_wait()))?;
     taken
-}
-
-/// A semaphore, its words as Linux wrote them. What is written goes out with the next step.
-fn in_step(
-    desk: &Desk,
-    name: Name,
-) -> Result<sinew_link::Semaphore<impl sinew_link::Memory + use<>>, SharedRefusal> {
-    let entry = desk.registry.held(name, SharedClass::Semaphore)?;
-    board::before_read(board::CARVE_OUT + entry.offset as usize, entry.wish.size as usize);
-    desk.registry.semaphore(name)
 }
 
 /// Sends a message through a queue that this side holds, within so many milliseconds.
