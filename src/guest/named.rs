@@ -205,8 +205,9 @@ impl Tester {
                 _ => texts.push(*word),
             }
         }
+        let session = self.session()?;
         let begun = Instant::now();
-        let answer = self.session()?.call(name, numbers, texts.join(" ").as_bytes(), within)?;
+        let answer = session.call(name, numbers, texts.join(" ").as_bytes(), within)?;
         let took_us = begun.elapsed().as_micros() as u64;
         let (numbers, words) = (answer.numbers, answer.text());
         let text = format!("answer after {took_us} us: {numbers:?} '{words}'");
