@@ -72,6 +72,7 @@ pub(crate) const WORDS: &[Word] = &[
         exceptions: &[
             ("guest/rtos/src/agent.rs", "FreeRTOS's word for a thread"),
             ("guest/rtos/src/kernel.rs", "FreeRTOS's word for a thread"),
+            ("src/guest/commands.rs", "what the tester of the paper says for a node"),
         ],
     },
     word("operator", "node"),

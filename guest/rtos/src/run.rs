@@ -84,7 +84,7 @@ impl Runner {
         let mut release = agent::wait_for_run();
         let mut number = 0;
         let mut spacing = Spacing::of(self.period_us);
-        while !agent::is_stopping() {
+        while !agent::is_to_stop(self.number) {
             let (period_us, skipped) = (self.period_us, spacing.skipped());
             let linux_silent_ms = agent::linux_silent_ms();
             let cycle = Cycle { number, period_us, skipped, linux_silent_ms };

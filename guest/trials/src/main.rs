@@ -6,7 +6,8 @@ extern crate alloc;
 
 mod echo;
 mod probe;
+mod sharer;
 mod trouble;
 
 // And `echo_c`, of examples/echo.c.
-sinew_guest::kinds![echo::KIND, probe::KIND, trouble::KIND];
+sinew_guest::kinds![echo::KIND, probe::KIND, sharer::KIND, trouble::KIND];
