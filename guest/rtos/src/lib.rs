@@ -47,7 +47,7 @@ pub use console::Console;
 pub use fault::{probe_read, probe_write, probes_refused};
 pub use io::{Fresh, Io};
 pub use jobs::{Job, JobAnswer, JobCall, RunJob};
-pub use message::{FieldType, Message};
+pub use message::Message;
 pub use node::{Cycle, Fault, GuestNode, Kind, Make, Maker, Parameters};
 
 #[doc(no_inline)]
@@ -57,6 +57,8 @@ pub use sinew_carve_out::{
     MadeBy, SharedClass, SharedEntry, SharedHolds, SharedRefusal, SharedWish,
 };
 #[doc(no_inline)]
-pub use sinew_link::message::{Field, MessageType, type_hash};
+pub use sinew_link::message::MessageType;
+#[doc(no_inline)]
+pub use sinew_link::message_type;
 #[doc(no_inline)]
 pub use zerocopy;
