@@ -11,7 +11,7 @@ use sinew_runtime::run::DOMAIN_COMMAND;
 
 use crate::answer::{BAD_REQUEST, print, refuse, say};
 use crate::steer::{halt, reset, restart, stop};
-use crate::{check, doctor, drill, graph, lab, list, log, replay, run, test, top, tune};
+use crate::{check, doctor, drill, graph, guest, lab, list, log, replay, run, test, top, tune};
 
 /// A dataflow runtime for machines: a fail-stop realtime core, services and links in one graph.
 #[derive(Debug, Parser)]
@@ -32,6 +32,7 @@ Examples:
   sinew stop arm
   sinew lab pipeline --quick
   sinew drill --quick
+  sinew guest graphs/dual_os/arm.yaml
   sinew doctor
   sinew tune
 
@@ -51,6 +52,7 @@ enum Command {
     Check(check::CheckArgs),
     Test(test::TestArgs),
     Graph(graph::GraphArgs),
+    Guest(guest::GuestArgs),
     Lab(lab::LabArgs),
     Drill(drill::DrillArgs),
     Doctor(doctor::DoctorArgs),
@@ -113,6 +115,7 @@ pub fn main(nodes: &Kinds) -> ExitCode {
         Command::Check(arguments) => check::run(&arguments, nodes),
         Command::Test(arguments) => test::run(&arguments, nodes),
         Command::Graph(arguments) => graph::run(&arguments, nodes),
+        Command::Guest(arguments) => guest::run(&arguments, nodes),
         Command::Lab(arguments) => lab::run(&arguments, nodes),
         Command::Drill(arguments) => drill::run(&arguments, nodes),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -14,6 +14,7 @@ mod doctor;
 mod drill;
 mod duration;
 mod graph;
+mod guest;
 mod lab;
 mod list;
 mod load;

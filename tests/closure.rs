@@ -10,7 +10,7 @@ type Allowed = (&'static str, &'static str);
 /// All that a crate may compile of others, by name.
 const CLOSURES: [(&str, &[Allowed]); 3] = [
     ("sinew-link", &[]),
-    ("sinew-plan", &[]),
+    ("sinew-plan", &[("sinew-link", "what a message is, for both sides of a link")]),
     (
         "sinew-core",
         &[

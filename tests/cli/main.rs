@@ -10,6 +10,7 @@ mod control;
 mod doctor;
 mod drill;
 mod flow_tests;
+mod guest;
 mod hold;
 mod lab;
 mod lost;

@@ -230,7 +230,7 @@ pub(crate) fn send(pid: u32, signal: Signal) {
 }
 
 /// The processes that `pid` has started and that have not ended, oldest first.
-fn children(pid: u32) -> Vec<u32> {
+pub(crate) fn children(pid: u32) -> Vec<u32> {
     let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     let list = list.unwrap_or_default();
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()

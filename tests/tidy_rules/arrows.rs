@@ -12,8 +12,14 @@ use super::File;
 
 /// The modules of each crate, from below.
 pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
-    ("crates/agent/src", &[&["boards", "ivshmem"], &["doorbell", "image", "keeper"]]),
-    ("crates/carve-out/src", &[&["text"], &["fault", "node", "row"], &["image"]]),
+    (
+        "crates/agent/src",
+        &[&["boards", "desk", "ivshmem"], &["doorbell", "image", "keeper"], &["session"]],
+    ),
+    (
+        "crates/carve-out/src",
+        &[&["text"], &["fault", "node", "row", "shared"], &["image", "letter"], &["registry"]],
+    ),
     (
         "crates/control/src",
         &[
@@ -76,12 +82,12 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         "crates/link/src",
         &[
             &["memory", "message"],
-            &["shape", "words"],
+            &["shape"],
             &["tuning"],
             &["cells"],
-            &["region"],
+            &["region", "words"],
             &["counter", "heap", "wait"],
-            &["broadcast", "latest", "queue"],
+            &["broadcast", "latest", "queue", "semaphore"],
             &["observe", "proofs"],
         ],
     ),
@@ -162,7 +168,19 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["answer", "duration", "progress"],
             &["doctor", "load", "reach", "signals"],
             &["machine"],
-            &["check", "lab", "list", "log", "overwrite", "replay", "steer", "test", "top", "tune"],
+            &[
+                "check",
+                "guest",
+                "lab",
+                "list",
+                "log",
+                "overwrite",
+                "replay",
+                "steer",
+                "test",
+                "top",
+                "tune",
+            ],
             &["drill", "graph", "run"],
             &["cli"],
         ],

@@ -100,10 +100,10 @@ mod tests {
     #[test]
     fn memory_that_a_board_cannot_show_is_refused() {
         let virt = BoardRow::of(Board::Virt);
-        for bytes in [64 << 10, 16 << 20, 256 << 20] {
+        for bytes in [128 << 10, 16 << 20, 256 << 20] {
             assert_eq!(virt.refuses_memory(bytes), None);
         }
-        for bytes in [0, 32 << 10, 96 << 10, 512 << 20] {
+        for bytes in [0, 64 << 10, 96 << 10, 512 << 20] {
             let why = virt.refuses_memory(bytes).expect("refused");
             assert!(why.contains(&format!("{bytes} bytes; board 'virt' takes")), "{why}");
         }

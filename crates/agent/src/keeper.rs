@@ -25,6 +25,7 @@ use sinew_core::sys::Region;
 
 use self::emulator::Emulator;
 use crate::boards::{BoardRow, EmulatorStart};
+use crate::desk::Desk;
 use crate::ivshmem::{self, GuestBells, VECTORS};
 
 /// The bell with which keeper and guest wake each other.
@@ -76,6 +77,8 @@ pub struct Keeper {
     epoch: u32,
     /// The highest state that it has reached.
     furthest: GuestState,
+    /// What has a name in the memory, and what the guest asks for.
+    pub desk: Desk,
     bells: GuestBells,
     emulator: Emulator,
     /// When the last wait ended.
@@ -96,6 +99,9 @@ impl Keeper {
         let (carve_out, before) = open(carve_out).map_err(io::Error::other)?;
         let epoch = before.wrapping_add(1).max(1);
         carve_out.begin(epoch, nodes, rows);
+        // Nobody else is there yet: this is read as it was just written.
+        let (_, header) = CarveOut::open(carve_out.memory().clone()).map_err(io::Error::other)?;
+        let desk = Desk::open(&carve_out, &header).map_err(io::Error::other)?;
         let memory = carve_out.memory().file();
         let memory = memory.ok_or_else(|| io::Error::other("the carve-out has no descriptor"))?;
         let bells = GuestBells::create()?;
@@ -113,6 +119,7 @@ impl Keeper {
             carve_out,
             epoch,
             furthest: GuestState::Absent,
+            desk,
             bells,
             emulator,
             waited_ns: Cell::new(0),
@@ -126,11 +133,25 @@ impl Keeper {
         self.bells.of_guest[KEEPERS].ring();
     }
 
-    /// Beats the heart of Linux, hands lines of the console to `print`, and says how far the guest
-    /// is. Never waits; what a guest prints without end is read in portions. A fault that it has
-    /// recorded comes first, then the end of the process.
+    /// Rings the guest so many times.
+    pub fn ring(&self, times: u32) {
+        (0..times).for_each(|_| self.bells.of_guest[KEEPERS].ring());
+    }
+
+    /// The memory that both sides see.
+    pub fn memory(&self) -> &Region {
+        self.carve_out.memory()
+    }
+
+    /// Beats the heart of Linux, answers some of what the guest asks for, hands lines of the
+    /// console to `print`, and says how far the guest is. Never waits; what a guest prints without
+    /// end is read in portions. A fault that it has recorded comes first, then the end of the
+    /// process.
     pub fn look(&mut self, print: &mut dyn FnMut(&str)) -> GuestProgress {
         self.carve_out.beat_of_linux();
+        if self.desk.serve() {
+            self.ring(1);
+        }
         // First: what it did before it ended is then seen below.
         let ended = self.emulator.reap();
         self.emulator.console.read(print);

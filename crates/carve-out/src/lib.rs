@@ -10,7 +10,7 @@
 //! Words are u32, little-endian.
 //!
 //! ```text
-//!      0  Linux: magic | version | size | epoch | nodes | rows
+//!      0  Linux: magic | version | size | epoch | nodes | rows | where named memory begins
 //!  0x080  Linux: order | beat
 //!  0x100  guest: state | epoch | beat | tick Hz
 //!  0x180  guest: fault: kind | pc | address | status | node | cycle | text length | text
@@ -18,8 +18,16 @@
 //! 0x3000  guest: 16 nodes of 128 bytes: what each has done
 //! 0x4000  Linux: 64 rows of 128 bytes: what lies in the carve-out, and where
 //! 0x6000  guest: 64 words: the state of its side of each row
-//! 0x8000  regions of links, each at the start of a page
+//! 0x8000  Linux: 32 entries of 128 bytes: the named memory that it has made
+//! 0x9000  guest: 32 entries: what it has made
+//! 0xa000  Linux: 64 words: how often it holds each entry of both
+//! 0xa200  guest: 64 words: the same
+//! 0xb000  four queues of letters: Linux asks, guest answers, guest asks, Linux answers
+//! 0x10000 regions of links, each at the start of a page
+//!         named memory: the lower half is Linux's to give out, the upper half the guest's
 //! ```
+//!
+//! [`Registry`] makes and finds named memory, [`Letters`] carries what one side asks of the other.
 #![no_std]
 
 #[cfg(test)]
@@ -27,13 +35,22 @@ extern crate std;
 
 mod fault;
 pub mod image;
+mod letter;
 mod node;
+mod registry;
 mod row;
+mod shared;
 mod text;
 
 pub use fault::{FaultKind, GuestFault};
+pub use letter::{AgentLetter, Ask, LETTER_TEXT_MAX, Letters, LettersBroken};
 pub use node::{COUNTERS_MAX, NodeRow, NodeTally, Trial, VALUES_MAX};
+pub use registry::{Registry, SharedHolds};
 pub use row::{Delivery, Direction, LinkRow, RegionRow, SideState};
+pub use shared::{
+    ENTRIES_MAX, MadeBy, QUEUE_CAPACITY_MAX, QUEUE_MESSAGE_MAX, SHARED_BYTES_MAX, SHARED_QUOTA,
+    SharedClass, SharedEntry, SharedRefusal, SharedWish,
+};
 pub use text::Name;
 
 use sinew_link::{Memory, SharedWords};
@@ -41,17 +58,17 @@ use sinew_link::{Memory, SharedWords};
 /// Begins every carve-out: "SNWC".
 pub const MAGIC: u32 = 0x4357_4e53;
 /// Of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Nodes that a guest runs at most.
 pub const NODES_MAX: usize = 16;
 /// Rows at most.
 pub const ROWS_MAX: usize = 64;
 /// Where the regions begin.
-pub const DATA: usize = 0x8000;
+pub const DATA: usize = 0x10000;
 /// Where a region may begin: its multiples.
 pub const PAGE: usize = 4096;
 /// Smallest carve-out, bytes.
-pub const SIZE_MIN: usize = 64 * 1024;
+pub const SIZE_MIN: usize = 128 * 1024;
 /// Largest carve-out, bytes.
 pub const SIZE_MAX: usize = 1 << 30;
 
@@ -66,11 +83,20 @@ const NODES: usize = 0x1000;
 const STATUS: usize = 0x3000;
 const ROWS: usize = 0x4000;
 const ROW_STATES: usize = 0x6000;
+/// Entries of named memory, by their maker.
+const ENTRIES: [usize; 2] = [0x8000, 0x9000];
+/// How often each side holds each entry.
+const HOLDS: [usize; 2] = [0xa000, 0xa200];
+/// Where the first queue of letters begins, and the next ones.
+const LETTERS: usize = 0xb000;
 
 const _: () = assert!(NODES + NODES_MAX * node::ROW_BYTES <= STATUS);
 const _: () = assert!(STATUS + NODES_MAX * node::STATUS_BYTES <= ROWS);
 const _: () = assert!(ROWS + ROWS_MAX * row::BYTES <= ROW_STATES);
-const _: () = assert!(ROW_STATES + ROWS_MAX * 4 <= DATA && DATA.is_multiple_of(PAGE));
+const _: () = assert!(ROW_STATES + ROWS_MAX * 4 <= ENTRIES[0] && DATA.is_multiple_of(PAGE));
+const _: () = assert!(ENTRIES[1] + ENTRIES_MAX * shared::BYTES <= HOLDS[0]);
+const _: () = assert!(HOLDS[1] + 2 * ENTRIES_MAX * 4 <= LETTERS);
+const _: () = assert!(LETTERS + 4 * letter::QUEUE_BYTES <= DATA);
 const _: () = assert!(FAULT + fault::BYTES <= NODES && DATA < SIZE_MIN);
 
 /// Declares an enum whose numbers stand in the carve-out.
@@ -176,6 +202,8 @@ pub struct Header {
     pub nodes: u32,
     /// How many rows there are.
     pub rows: u32,
+    /// Where named memory begins.
+    pub named_from: u32,
 }
 
 /// A carve-out, as either side sees it.
@@ -192,7 +220,7 @@ impl<M: Memory> CarveOut<M> {
     pub fn create(memory: M) -> Result<CarveOut<M>, BadCarveOut> {
         let carve_out = CarveOut::over(memory)?;
         let size = carve_out.words.memory().len() as u32;
-        for (at, word) in [MAGIC, VERSION, size, 0, 0, 0].into_iter().enumerate() {
+        for (at, word) in [MAGIC, VERSION, size, 0, 0, 0, DATA as u32].into_iter().enumerate() {
             carve_out.words.set(at * 4, word);
         }
         Ok(carve_out)
@@ -214,7 +242,12 @@ impl<M: Memory> CarveOut<M> {
                 return Err(BadCarveOut::Header { what, found, expected });
             }
         }
-        let header = Header { size, epoch: word(3), nodes: word(4), rows: word(5) };
+        let (nodes, rows, named_from) = (word(4), word(5), word(6));
+        let header = Header { size, epoch: word(3), nodes, rows, named_from };
+        if !(DATA as u32..=size).contains(&named_from) || !named_from.is_multiple_of(PAGE as u32) {
+            let what = "named memory's start";
+            return Err(BadCarveOut::Header { what, found: named_from, expected: DATA as u32 });
+        }
         for (what, found, most) in
             [("nodes", header.nodes, NODES_MAX), ("rows", header.rows, ROWS_MAX)]
         {
@@ -252,6 +285,11 @@ impl<M: Memory> CarveOut<M> {
         for (at, row) in rows.iter().enumerate().take(ROWS_MAX) {
             row.write(&self.words, ROWS + at * row::BYTES);
         }
+        let ends = rows.iter().map(|row| row.offset as usize + row.size as usize);
+        let named_from = ends.max().unwrap_or(DATA).next_multiple_of(PAGE).max(DATA);
+        self.words.set(24, named_from.min(self.memory().len()) as u32);
+        (ENTRIES[0]..LETTERS).step_by(4).for_each(|at| self.words.set(at, 0));
+        letter::create(self.memory());
         self.words.set(16, nodes.len().min(NODES_MAX) as u32);
         self.words.set(20, rows.len().min(ROWS_MAX) as u32);
         self.words.set(12, epoch);

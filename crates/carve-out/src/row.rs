@@ -1,6 +1,6 @@
 //! Rows of the registry: what lies in the carve-out, and where.
 
-use sinew_link::{Memory, Shape, SharedWords};
+use sinew_link::{Memory, PieceMemory, RegionError, Shape, SharedWords};
 
 use crate::text::Name;
 use crate::{DATA, NODES_MAX, PAGE, number_enum};
@@ -94,6 +94,19 @@ impl RegionRow {
             Delivery::Broadcast => Shape::broadcast(message_size, self.hash, capacity),
         };
         if self.link.bell == 0 { shape } else { shape.parking() }
+    }
+
+    /// Linux: makes its region, with nothing in it. To be called before anybody attaches.
+    ///
+    /// # Errors
+    /// It does not lie in this memory, or has no such shape.
+    pub fn create<M: Memory>(&self, carve_out: M) -> Result<(), RegionError> {
+        let (offset, shape) = (self.offset as usize, self.shape());
+        let (len, needed) = (carve_out.len(), offset.saturating_add(self.size as usize));
+        match PieceMemory::new(carve_out, offset, self.size as usize) {
+            Some(piece) => sinew_link::create(&piece, &shape),
+            None => Err(RegionError::Length { found: len, expected: needed }),
+        }
     }
 
     pub(crate) fn write<M: Memory>(&self, words: &SharedWords<M>, at: usize) {

@@ -28,6 +28,15 @@ impl Name {
         }
     }
 
+    pub(crate) fn bytes(&self) -> &[u8; NAME_BYTES] {
+        &self.0
+    }
+
+    /// Whatever stands there: its text ends at the first zero.
+    pub(crate) fn of_bytes(bytes: [u8; NAME_BYTES]) -> Name {
+        Name(bytes)
+    }
+
     pub(crate) fn write<M: Memory>(&self, words: &SharedWords<M>, at: usize) {
         write_bytes(words, at, &self.0);
     }

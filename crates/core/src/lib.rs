@@ -34,6 +34,8 @@ pub use fault::{Cause, Fault};
 pub use message::Message;
 pub use node::{Cycle, Fresh, Io, Node, NodeEntry, NodeFixture, Parameters};
 pub use refusal::{Made, Refusal};
+#[doc(no_inline)]
+pub use sinew_link::message_type;
 pub use sinew_plan::catalogue;
 /// For the code that [`message!`] writes.
 #[doc(hidden)]

@@ -1,6 +1,6 @@
 //! Messages: fixed-size plain data, declared once with [`message!`](crate::message!).
 
-use sinew_plan::catalogue::{MessageType, Scalar};
+use sinew_plan::catalogue::MessageType;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// A fixed-size plain-data value on a realtime link. Any bytes are a value of it; [`message!`]
@@ -13,30 +13,6 @@ pub trait Message:
     /// The layout, for the catalogue and for the peers.
     const TYPE: &'static MessageType;
 }
-
-/// A Rust type that may stand in a message: a scalar or an array of scalars.
-pub trait FieldType {
-    /// What it is made of.
-    const SCALAR: Scalar;
-    /// How many of them.
-    const COUNT: u32;
-}
-
-macro_rules! scalars {
-    ($($rust:ty = $scalar:ident),*) => { $(
-        impl FieldType for $rust {
-            const SCALAR: Scalar = Scalar::$scalar;
-            const COUNT: u32 = 1;
-        }
-        impl<const N: usize> FieldType for [$rust; N] {
-            const SCALAR: Scalar = Scalar::$scalar;
-            const COUNT: u32 = N as u32;
-        }
-    )* };
-}
-
-scalars!(u8 = U8, i8 = I8, u16 = U16, i16 = I16, u32 = U32, i32 = I32, u64 = U64, i64 = I64);
-scalars!(f32 = F32, f64 = F64);
 
 /// Declares message types: `repr(C)`, no padding (add a field where the compiler complains), all
 /// fields public, scalars or arrays of scalars.
@@ -69,22 +45,8 @@ macro_rules! message {
         pub struct $name { $($(#[$fdoc])* pub $field: $ty,)* }
 
         impl $crate::Message for $name {
-            const TYPE: &'static $crate::catalogue::MessageType = {
-                const FIELDS: &[$crate::catalogue::Field] = &[$($crate::catalogue::Field {
-                    name: stringify!($field),
-                    scalar: <$ty as $crate::message::FieldType>::SCALAR,
-                    count: <$ty as $crate::message::FieldType>::COUNT,
-                    offset: ::core::mem::offset_of!($name, $field) as u32,
-                },)*];
-                const SIZE: u32 = ::core::mem::size_of::<$name>() as u32;
-                &$crate::catalogue::MessageType {
-                    name: stringify!($name),
-                    size: SIZE,
-                    align: ::core::mem::align_of::<$name>() as u32,
-                    fields: FIELDS,
-                    hash: $crate::catalogue::type_hash(stringify!($name), SIZE, FIELDS),
-                }
-            };
+            const TYPE: &'static $crate::catalogue::MessageType =
+                $crate::message_type!($name { $($field: $ty,)* });
         }
 
         impl Default for $name {

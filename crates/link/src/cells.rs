@@ -81,6 +81,8 @@ pub(crate) enum Site {
     BroadcastFence,
     /// Broadcast: the payload is complete before its sequence says so.
     BroadcastPublish,
+    /// Semaphore: who takes a token sees what was done before it was given.
+    SemaphoreGive,
     /// Park: either the sleeper sees the message or the waker sees the sleeper.
     BellFence,
 }

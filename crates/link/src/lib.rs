@@ -9,7 +9,8 @@
 //! | [`latest`] | the newest message | never waits; one reader |
 //! | [`broadcast`] | every message it is fast enough for, and how many it lost | never waits |
 //!
-//! [`counter`] is a row of u64 that anyone may read; [`wait`] is how a side waits.
+//! [`counter`] is a row of u64 that anyone may read; [`semaphore`] are tokens that both sides take
+//! and post; [`wait`] is how a side waits.
 //!
 //! The crate uses no std, no allocation and no dependency, only loads, stores and fences of
 //! 32-bit words, and of words of the machine for payloads that may be overwritten while they are
@@ -93,20 +94,22 @@ pub mod observe;
 mod proofs;
 pub mod queue;
 mod region;
+pub mod semaphore;
 mod shape;
 mod tuning;
 pub mod wait;
-#[cfg(not(all(test, loom)))]
 mod words;
 
+#[cfg(not(all(test, loom)))]
+pub use memory::PieceMemory;
 pub use memory::{Memory, RawMemory};
 pub use region::create;
+pub use semaphore::Semaphore;
 pub use shape::{
     CAPACITY_MAX, Delivery, Layout, MESSAGE_SIZE_MAX, RegionError, SHORT_MAX, SMALL_MAX, Shape,
 };
 pub use tuning::Tuning;
 pub use wait::{Os, Wait};
-#[cfg(not(all(test, loom)))]
 pub use words::SharedWords;
 
 /// The peer wrote what no peer may write: a position outside the link. Give the link up; a fresh

@@ -72,6 +72,38 @@ unsafe impl<M: Memory> Memory for &M {
     }
 }
 
+/// A piece of other memory: one of several things that lie in it.
+#[cfg(not(all(test, loom)))]
+#[derive(Clone, Copy, Debug)]
+pub struct PieceMemory<M> {
+    whole: M,
+    offset: usize,
+    len: usize,
+}
+
+#[cfg(not(all(test, loom)))]
+impl<M: Memory> PieceMemory<M> {
+    /// `len` bytes from `offset` on. `None` if they are not all inside, or begin at no multiple of
+    /// 128.
+    pub fn new(whole: M, offset: usize, len: usize) -> Option<PieceMemory<M>> {
+        let is_inside = offset.checked_add(len).is_some_and(|end| end <= whole.len());
+        (is_inside && offset.is_multiple_of(128)).then_some(PieceMemory { whole, offset, len })
+    }
+}
+
+// SAFETY: the bytes lie in those of `whole`, aligned to 128 as `new` has looked, and live as long.
+#[cfg(not(all(test, loom)))]
+unsafe impl<M: Memory> Memory for PieceMemory<M> {
+    fn base(&self) -> NonNull<u8> {
+        // SAFETY: inside, as `new` has looked; length and base of `whole` never change.
+        unsafe { self.whole.base().byte_add(self.offset) }
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+}
+
 /// Loom's words and payloads, by offset in the region. Public, since it stands in [`Memory`].
 #[cfg(all(test, loom))]
 pub struct LoomCells {

@@ -104,3 +104,49 @@ const fn fold(mut hash: u32, bytes: &[u8]) -> u32 {
     }
     hash
 }
+
+/// A Rust type that may stand in a message: a scalar or an array of scalars.
+pub trait FieldType {
+    /// What it is made of.
+    const SCALAR: Scalar;
+    /// How many of them.
+    const COUNT: u32;
+}
+
+macro_rules! scalars {
+    ($($rust:ty = $scalar:ident),*) => { $(
+        impl FieldType for $rust {
+            const SCALAR: Scalar = Scalar::$scalar;
+            const COUNT: u32 = 1;
+        }
+        impl<const N: usize> FieldType for [$rust; N] {
+            const SCALAR: Scalar = Scalar::$scalar;
+            const COUNT: u32 = N as u32;
+        }
+    )* };
+}
+
+scalars!(u8 = U8, i8 = I8, u16 = U16, i16 = I16, u32 = U32, i32 = I32, u64 = U64, i64 = I64);
+scalars!(f32 = F32, f64 = F64);
+
+/// The type of a message: a `repr(C)` struct of this name with these fields. For the macros that
+/// declare messages, of Linux and of guests, which so give one text one hash.
+#[macro_export]
+macro_rules! message_type {
+    ($name:ident { $($field:ident: $ty:ty,)* }) => {{
+        const FIELDS: &[$crate::message::Field] = &[$($crate::message::Field {
+            name: stringify!($field),
+            scalar: <$ty as $crate::message::FieldType>::SCALAR,
+            count: <$ty as $crate::message::FieldType>::COUNT,
+            offset: ::core::mem::offset_of!($name, $field) as u32,
+        },)*];
+        const SIZE: u32 = ::core::mem::size_of::<$name>() as u32;
+        &$crate::message::MessageType {
+            name: stringify!($name),
+            size: SIZE,
+            align: ::core::mem::align_of::<$name>() as u32,
+            fields: FIELDS,
+            hash: $crate::message::type_hash(stringify!($name), SIZE, FIELDS),
+        }
+    }};
+}

@@ -23,6 +23,7 @@ use crate::latest::{self, Fresh};
 use crate::memory::{LoomCells, Memory};
 use crate::queue::{self, SendError};
 use crate::region::create_at;
+use crate::semaphore::{SEMAPHORE_BYTES, Semaphore};
 use crate::shape::{Layout, Shape};
 use crate::wait::{Os, Wait};
 
@@ -55,6 +56,13 @@ unsafe impl Memory for LoomMemory {
 }
 
 impl LoomMemory {
+    /// Words alone.
+    fn words(len: usize) -> LoomMemory {
+        let words = (0..len).step_by(4).map(|at| (at, AtomicU32::new(0))).collect();
+        let cells = LoomCells { words, payloads: HashMap::new() };
+        LoomMemory { cells: Arc::new(cells), len }
+    }
+
     fn made(shape: &Shape, start: u32) -> LoomMemory {
         let cells = LoomCells { words: HashMap::new(), payloads: HashMap::new() };
         let empty = LoomMemory { cells: Arc::new(cells), len: shape.region_len() };
@@ -309,5 +317,40 @@ fn every_parked_reader_of_a_broadcast_is_woken() {
         for reader in readers {
             reader.join().expect("no panic");
         }
+    });
+}
+
+/// Two sides share one token, and write a cell only while they have it: loom finds any overlap and
+/// whatever was not published. At the end the token is with one of them.
+#[test]
+fn a_token_is_with_one_side_at_a_time() {
+    prove_within(PREEMPTIONS_OF_WORDS_MAX, &[Site::SemaphoreGive], || {
+        let memory = LoomMemory::words(SEMAPHORE_BYTES);
+        let guarded = Arc::new(UnsafeCell::new(0));
+        let one = Semaphore::new(memory.clone(), 0);
+        one.create(1, false);
+        let act = |side: &Semaphore<LoomMemory>, guarded: &UnsafeCell<i32>| {
+            side.begin_wait();
+            let mut took = false;
+            for _ in 0..2 {
+                took = took || side.try_take().expect("the peer is honest");
+            }
+            side.end_wait();
+            if took {
+                // SAFETY: who has the token has the cell; that is what is proven.
+                guarded.with_mut(|it| unsafe { *it += 1 });
+                side.post().expect("room");
+            }
+            side.serve().expect("the peer is honest");
+            i32::from(took)
+        };
+        let (two, cell) = (Semaphore::new(memory, 1), guarded.clone());
+        let other = thread::spawn(move || (act(&two, &cell), two));
+        let took = act(&one, &guarded);
+        let (theirs, two) = other.join().expect("no panic");
+        // SAFETY: the other thread has ended.
+        guarded.with(|it| assert_eq!(unsafe { *it }, took + theirs));
+        let (mine, peers) = two.tokens().expect("both are honest");
+        assert_eq!(mine + peers, 1, "a token was lost or made");
     });
 }

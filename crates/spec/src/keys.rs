@@ -212,7 +212,7 @@ pub(crate) const GUEST_STEP_NS: u64 = 1_000_000;
 
 /// Bounds of the memory that a guest and Linux see.
 const SHARED_MEMORY: Shape =
-    Shape::Value(ParameterType::Size { min_bytes: 64 << 10, max_bytes: 256 << 20 });
+    Shape::Value(ParameterType::Size { min_bytes: 128 << 10, max_bytes: 256 << 20 });
 
 pub(crate) static GUEST: Table = Table {
     what: "a guest",

@@ -130,6 +130,11 @@ fn an_image_built_against_another_message_is_refused() {
         errors.contains("'ethercat.out' sends Frame (80 bytes), but 'guard.in' takes"),
         "{errors}"
     );
+    let mut of_c = GUARD;
+    of_c.ports.iter_mut().for_each(|port| port.hash = 0);
+    let plan = compile_with(TEXT, &[table(&[of_c])]).expect("it is counted from the fields");
+    let mut links = plan.links.iter().filter(|link| plan.carve_out(link).is_some());
+    assert!(links.all(|link| link.message.hash == FRAME.hash));
     let mut turned = GUARD;
     turned.ports[0].fields[0].count = 9;
     let errors = self::errors(TEXT, &[table(&[turned])]);
@@ -144,7 +149,7 @@ fn what_cannot_be_in_a_guest_is_said() {
         let errors = errors(&TEXT.replacen(from, to, 1), &images);
         assert!(errors.contains(expected), "{from} -> {to}:\n{errors}");
     };
-    says("memory: 1MiB", "memory: 96KiB", "no power of two");
+    says("memory: 1MiB", "memory: 192KiB", "no power of two");
     says("memory: 1MiB", "memory: 32KiB", "memory cannot be '32KiB'");
     says("period: 2ms", "period: 1500us", "is not whole milliseconds");
     says("board: virt", "board: stm32", "board cannot be 'stm32'");

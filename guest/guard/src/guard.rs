@@ -20,9 +20,10 @@ const OUT: usize = 1;
 
 const PASSED: usize = 0;
 const SILENT: usize = 1;
-const LIMITED: usize = 2;
-const UNREADABLE: usize = 3;
-const SAFE: usize = 4;
+const CLOSED: usize = 2;
+const LIMITED: usize = 3;
+const UNREADABLE: usize = 4;
+const SAFE: usize = 5;
 
 /// Bytes that a [`Frame`] can hold.
 const FRAME_BYTES_MAX: usize = 184;
@@ -93,7 +94,7 @@ pub(crate) const KIND: Kind = Kind {
                 1e3,
             ),
         ],
-        &["passed", "silent", "limited", "unreadable", "safe"],
+        &["passed", "silent", "closed", "limited", "unreadable", "safe"],
     ),
     make,
 };
@@ -151,8 +152,12 @@ impl GuestNode for Guard {
         if let Some(frame) = frame {
             self.judge(frame, io);
         }
-        if self.state == State::Passing && self.quiet > self.after {
-            self.stop_for(SILENT, io);
+        if self.state == State::Passing {
+            if self.quiet > self.after {
+                self.stop_for(SILENT, io);
+            } else if frame.is_none() && io.is_closed(IN) {
+                self.stop_for(CLOSED, io);
+            }
         }
         if self.state == State::Stopping {
             self.command_stop(io);

@@ -129,4 +129,68 @@ void *sinew_write(struct sinew_io *io, uint32_t port);
 /* A counter of the kind's record. */
 uint32_t *sinew_counter(struct sinew_io *io, uint32_t counter);
 
+/* Memory that is shared with Linux by name: regions, semaphores, message queues. Each function
+ * returns 0, or why not. Those with a deadline may wait that long, and so does the node that calls:
+ * give 0 in a cycle and call again, or leave it to a job. */
+enum sinew_made_by { SINEW_MADE_BY_LINUX, SINEW_MADE_BY_GUEST };
+
+enum sinew_refusal {
+    SINEW_TAKEN = 1,     /* the name stands for something else */
+    SINEW_UNKNOWN,       /* nobody has made such a thing */
+    SINEW_BAD_SIZE,      /* too small, too large, or of a shape that cannot be */
+    SINEW_TOO_MANY,      /* all entries are in use */
+    SINEW_QUOTA,         /* more bytes than a side gives out */
+    SINEW_NO_ROOM,       /* no room of that length is left */
+    SINEW_ATTACHED,      /* a side still holds it */
+    SINEW_DETACHED,      /* this side does not hold it */
+    SINEW_WRONG_CLASS,   /* it is something else */
+    SINEW_WRONG_HASH,    /* it holds messages of another type */
+    SINEW_BAD_NAME,      /* a name has 1 to 31 bytes */
+    SINEW_BAD_REQUEST,   /* it is not understood */
+    SINEW_BUSY = 15,     /* too many wait already */
+    SINEW_CORRUPT = 17,  /* Linux wrote what it must not */
+    SINEW_LATE = 18      /* the deadline is over */
+};
+
+/* Finds what has this name, or has it made by one side's allocator. */
+uint32_t sinew_get_region(const char *name, uint32_t bytes, uint32_t hash,
+                          uint32_t made_by, uint32_t deadline_ms);
+uint32_t sinew_get_semaphore(const char *name, uint32_t tokens,
+                             uint32_t made_by, uint32_t deadline_ms);
+uint32_t sinew_get_queue(const char *name, uint32_t message_size, uint32_t capacity,
+                         uint32_t hash, uint32_t made_by, uint32_t deadline_ms);
+/* Holds it, so that it stays; lets go of it, once for each sinew_attach. */
+uint32_t sinew_attach(const char *name);
+uint32_t sinew_detach(const char *name);
+uint32_t sinew_remove(const char *name, uint32_t deadline_ms);
+
+/* Of what this side holds. `at` is a multiple of 4. */
+uint32_t sinew_region_read(const char *name, uint32_t at, void *bytes, uint32_t len);
+uint32_t sinew_region_write(const char *name, uint32_t at, const void *bytes, uint32_t len);
+uint32_t sinew_post(const char *name);
+uint32_t sinew_take(const char *name, uint32_t deadline_ms);
+uint32_t sinew_send(const char *name, const void *message, uint32_t len, uint32_t deadline_ms);
+uint32_t sinew_receive(const char *name, void *message, uint32_t len, uint32_t deadline_ms);
+
+/* Jobs: work that Linux calls for by name. A weak thread does one after the other.
+ *
+ *   SINEW_JOBS = { { "double", "doubles the first number", twice } };
+ */
+struct sinew_answer {
+    uint32_t numbers[5];
+    uint32_t len; /* of the text */
+    char text[64];
+};
+
+/* `run` returns NULL, or why the job failed: a text that stays. */
+struct sinew_job {
+    const char *name;
+    const char *doc;
+    const char *(*run)(const uint32_t numbers[5], const void *data, uint32_t len,
+                       struct sinew_answer *answer);
+};
+
+#define SINEW_JOBS \
+    __attribute__((section(".sinew_jobs_c"), used)) static const struct sinew_job sinew_jobs[]
+
 #endif

@@ -9,19 +9,25 @@ use sinew_carve_out::{FaultKind, GuestFault, GuestState, NODES_MAX, Order};
 use crate::guest::Guest;
 use crate::kernel::Task;
 use crate::once::Once;
-use crate::{Fault, board, fault, guest, kernel, say};
+use crate::{Fault, board, fault, guest, kernel, say, serve};
 
 /// Between two beats, unless Linux rings before.
 const BEAT_MS: u32 = 10;
 /// How long the nodes have for their last act; past it the guest ends without them.
 const LAST_ACT_MS: u32 = 500;
-const STACK: u32 = 8 * 1024;
+const STACK: u32 = 16 * 1024;
+/// Where the words of Linux and of the agent stand.
+const HEAD: usize = 0x1000;
 
 static AGENT: Once<Task> = Once::new();
 static NODES: [Once<Task>; NODES_MAX] = [const { Once::new() }; NODES_MAX];
 static NODE_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// A bit for each node that has done its last act.
 static DONE: AtomicU32 = AtomicU32::new(0);
+/// A bit for each node that Linux has stopped.
+static TO_STOP: AtomicU32 = AtomicU32::new(0);
+/// How often bells of Linux were heard.
+static BELLS: AtomicU32 = AtomicU32::new(0);
 /// The tick at which the first cycles are released; 0 while the guest waits.
 static RUN_AT: AtomicU32 = AtomicU32::new(0);
 static IS_STOPPING: AtomicBool = AtomicBool::new(false);
@@ -48,6 +54,7 @@ pub(crate) fn know(node: usize, task: Task) {
 
 /// A bell rang. Comes from its interrupt.
 pub(crate) fn hear(bell: u32) {
+    BELLS.fetch_add(1, Ordering::Relaxed);
     if let (0, Some(agent)) = (bell, AGENT.get()) {
         kernel::wake_from_interrupt(*agent);
     }
@@ -69,6 +76,35 @@ pub(crate) fn wait_for_run() -> u32 {
 /// Whether the nodes are to do their last act.
 pub(crate) fn is_stopping() -> bool {
     IS_STOPPING.load(Ordering::Relaxed)
+}
+
+/// Whether node `node` is to do its last act, alone or with all.
+pub(crate) fn is_to_stop(node: usize) -> bool {
+    is_stopping() || TO_STOP.load(Ordering::Relaxed) & 1 << node != 0
+}
+
+/// Has one node do its last act; the others go on.
+pub(crate) fn stop_node(node: usize) {
+    TO_STOP.fetch_or(1 << node, Ordering::Relaxed);
+    wake_nodes();
+}
+
+/// How a node is: 0 it runs, 1 it is to stop, 2 it has done its last act.
+pub(crate) fn node_state(node: usize) -> u32 {
+    match DONE.load(Ordering::Relaxed) & 1 << node {
+        0 => u32::from(is_to_stop(node)),
+        _ => 2,
+    }
+}
+
+/// How many nodes there are.
+pub(crate) fn node_count() -> usize {
+    NODE_COUNT.load(Ordering::Relaxed)
+}
+
+/// How often bells were heard, modulo 2^32.
+pub(crate) fn bells_heard() -> u32 {
+    BELLS.load(Ordering::Relaxed)
 }
 
 /// Since when Linux has not said that it is alive.
@@ -104,7 +140,9 @@ extern "C" fn task(_: *mut c_void) {
     reach(guest, GuestState::Ready);
     say!("guest: ready");
     loop {
+        let begun = kernel::ticks();
         beat(guest, &mut linux);
+        serve::look();
         match guest.carve_out.ordered() {
             // Linux may not have heard: the emulator drops bells until it knows both sides.
             Order::Wait if !is_running() => board::ring(0),
@@ -122,6 +160,10 @@ extern "C" fn task(_: *mut c_void) {
             end(guest, &mut linux);
         }
         kernel::wait(BEAT_MS);
+        // However often Linux rings: the nodes get the core in between.
+        if kernel::ticks() == begun {
+            kernel::pause(1);
+        }
     }
 }
 
@@ -150,7 +192,7 @@ fn reach(guest: &Guest, state: GuestState) {
 
 fn beat(guest: &Guest, linux: &mut Linux) {
     guest.carve_out.beat_of_guest(kernel::TICK_HZ);
-    board::before_read(board::CARVE_OUT, sinew_carve_out::DATA);
+    board::before_read(board::CARVE_OUT, HEAD);
     let (beats, now) = (guest.carve_out.beats_of_linux(), kernel::ticks());
     if beats != linux.beats {
         *linux = Linux { beats, heard: now };

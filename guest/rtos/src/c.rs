@@ -68,7 +68,7 @@ pub(crate) fn make(
 }
 
 /// What C returns: null, or why it failed.
-fn result(why: *const c_char) -> Result<(), Fault> {
+pub(crate) fn result(why: *const c_char) -> Result<(), Fault> {
     if why.is_null() {
         return Ok(());
     }

@@ -19,7 +19,8 @@ use crate::node::Maker;
 use crate::once::Once;
 use crate::run::Runner;
 use crate::{
-    GuestNode, Parameters, agent, bells, board, c, fault, gic, kernel, memory, run, say, trial,
+    GuestNode, Parameters, agent, bells, board, c, fault, gic, jobs, kernel, memory, run, say,
+    shared, trial,
 };
 
 /// What every part of the guest may look at.
@@ -44,6 +45,7 @@ extern "C" fn sinew_main() -> ! {
     gic::start();
     let guest = open();
     guest.carve_out.reached(GuestState::Starting, guest.epoch);
+    shared::open(&guest.carve_out).unwrap_or_else(|why| refuse(format_args!("{why}")));
     let rows = rows(guest);
     let kinds = kinds();
     for at in 0..rows.nodes.len() {
@@ -55,6 +57,7 @@ extern "C" fn sinew_main() -> ! {
         };
         begin(guest, at, &rows, *record, maker);
     }
+    jobs::begin();
     agent::begin(rows.nodes.len());
     say!("guest: life {}, {} nodes", guest.epoch, rows.nodes.len());
     kernel::run()
@@ -133,7 +136,7 @@ unsafe extern "C" {
 ///
 /// # Safety
 /// It is an array of `T`, never written.
-unsafe fn section<T>(start: *const u8, end: *const u8) -> &'static [T] {
+pub(crate) unsafe fn section<T>(start: *const u8, end: *const u8) -> &'static [T] {
     let len = (end.addr() - start.addr()) / size_of::<T>();
     // SAFETY: the caller's promise.
     unsafe { core::slice::from_raw_parts(start.cast(), len) }

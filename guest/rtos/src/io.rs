@@ -29,6 +29,12 @@ impl Io<'_> {
         self.port(port).map_or(Fresh::None, |port| port.fresh)
     }
 
+    /// Whether who writes to an input has gone in order: nothing comes until somebody takes its
+    /// place. One that was killed could not say so.
+    pub fn is_closed(&self, port: usize) -> bool {
+        self.port(port).is_some_and(|port| port.links.iter().any(Link::is_closed))
+    }
+
     /// The message of an input. Zeros, if nothing came yet.
     ///
     /// # Panics

@@ -11,6 +11,9 @@ pub(crate) const PRIORITY_MAX: u32 = 15;
 /// Longest name of a task, with its zero.
 const NAME_MAX: usize = 32;
 
+/// What others call a task of FreeRTOS.
+pub(crate) type Thread = Task;
+
 /// A task of FreeRTOS.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
@@ -41,6 +44,9 @@ unsafe extern "C" {
     fn vTaskGenericNotifyGiveFromISR(task: Task, index: u32, woken: *mut i32);
     fn xTaskGenericNotify(task: Task, index: u32, value: u32, action: i32, old: *mut u32) -> i32;
     fn xTaskAbortDelay(task: Task) -> i32;
+    fn vTaskDelay(ticks: u32);
+    fn vTaskSuspendAll();
+    fn xTaskResumeAll() -> i32;
     fn vTaskSuspend(task: *mut c_void);
     fn pvPortMalloc(len: usize) -> *mut c_void;
     fn vPortFree(memory: *mut c_void);
@@ -93,6 +99,32 @@ pub(crate) fn sleep_until(previous: &mut u32, ticks: u32) {
     unsafe { xTaskDelayUntil(previous, ticks) };
 }
 
+/// Sleeps for so many ticks, or until woken.
+pub(crate) fn pause(ticks: u32) {
+    // SAFETY: called from a task.
+    unsafe { vTaskDelay(ticks) };
+}
+
+/// Does something while no other task runs; interrupts still come. It must not wait.
+pub(crate) fn alone<T>(act: impl FnOnce() -> T) -> T {
+    if !has_started() {
+        return act();
+    }
+    // SAFETY: called from a task, as the scheduler runs; each suspension is resumed.
+    unsafe { vTaskSuspendAll() };
+    let done = act();
+    // SAFETY: as above.
+    unsafe { xTaskResumeAll() };
+    done
+}
+
+/// Whether tasks run already.
+pub(crate) fn has_started() -> bool {
+    const NOT_STARTED: i32 = 1;
+    // SAFETY: reads a word.
+    unsafe { xTaskGetSchedulerState() != NOT_STARTED }
+}
+
 /// No limit of time.
 pub(crate) const FOR_EVER: u32 = u32::MAX;
 
@@ -138,14 +170,11 @@ pub(crate) fn wake_from_interrupt(task: Task) {
 
 /// The name of the task that runs, or of what runs instead.
 pub(crate) fn running() -> &'static str {
-    const NOT_STARTED: i32 = 1;
-    // SAFETY: reads words; the name lives as long as the task, which is for ever.
-    unsafe {
-        if xTaskGetSchedulerState() == NOT_STARTED {
-            return "start";
-        }
-        CStr::from_ptr(pcTaskGetName(core::ptr::null_mut())).to_str().unwrap_or("?")
+    if !has_started() {
+        return "start";
     }
+    // SAFETY: reads words; the name lives as long as the task, which is for ever.
+    unsafe { CStr::from_ptr(pcTaskGetName(core::ptr::null_mut())).to_str().unwrap_or("?") }
 }
 
 /// Memory of FreeRTOS's heap, aligned to 8; null if none is left.
@@ -179,12 +208,15 @@ extern "C" fn sinew_tick_start() {
     gic::enable(board::TIMER_INTERRUPT, gic::PRIORITY_OF_TIMER, false);
 }
 
-/// Ticks that were late come at once, one by one, so that their number stays true.
+/// Whole ticks that the core has slept through are lost. Made up for one by one they would release
+/// every node as often at once, and each would believe that nothing new came for so long.
 #[unsafe(no_mangle)]
 extern "C" fn sinew_tick_clear() {
+    let step = tick_step();
     // SAFETY: the tick's interrupt does not interrupt itself.
     unsafe {
-        TICK_AT += tick_step();
+        let late = cpu::counter().saturating_sub(TICK_AT);
+        TICK_AT += (late / step + 1) * step;
         cpu::alarm_at(TICK_AT);
     }
 }

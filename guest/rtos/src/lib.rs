@@ -10,8 +10,9 @@
 //!
 //! What it is to run, and the links to it, it finds in the carve-out (`sinew-carve-out`): it starts
 //! (`start.rs`, `guest.rs`), makes each node of the table there, which FreeRTOS releases
-//! (`run.rs`), and waits for the order to run (`agent.rs`). What goes wrong ends in a fault record
-//! (`fault.rs`). All that differs from chip to chip is in `board/`.
+//! (`run.rs`), and waits for the order to run (`agent.rs`). Memory that is shared by name is the
+//! affair of `shared.rs`, what Linux asks for meanwhile of `serve.rs` and `jobs.rs`. What goes
+//! wrong ends in a fault record (`fault.rs`). All that differs from chip to chip is in `board/`.
 #![no_std]
 
 extern crate alloc;
@@ -29,6 +30,7 @@ mod gic;
 mod guest;
 mod heap;
 mod io;
+mod jobs;
 mod kernel;
 mod link;
 mod memory;
@@ -36,15 +38,19 @@ mod message;
 mod node;
 mod once;
 mod run;
+mod serve;
 mod serving;
+pub mod shared;
 mod shared_bytes;
+mod shared_c;
 mod start;
 mod trial;
 
 pub use console::Console;
 pub use fault::{probe_read, probe_write, probes_refused};
 pub use io::{Fresh, Io};
-pub use message::{FieldType, Message};
+pub use jobs::{Job, JobAnswer, JobCall, RunJob};
+pub use message::Message;
 pub use node::{Cycle, Fault, GuestNode, Kind, Make, Maker, Parameters};
 pub use serving::{Patience, QueueIn, QueueOut, Serving};
 pub use shared_bytes::SharedBytes;
@@ -52,6 +58,12 @@ pub use shared_bytes::SharedBytes;
 #[doc(no_inline)]
 pub use sinew_carve_out::image::{KindRecord, ParameterRecord, PortRecord, numbers, port};
 #[doc(no_inline)]
-pub use sinew_link::message::{Field, MessageType, type_hash};
+pub use sinew_carve_out::{
+    MadeBy, SharedClass, SharedEntry, SharedHolds, SharedRefusal, SharedWish,
+};
+#[doc(no_inline)]
+pub use sinew_link::message::MessageType;
+#[doc(no_inline)]
+pub use sinew_link::message_type;
 #[doc(no_inline)]
 pub use zerocopy;

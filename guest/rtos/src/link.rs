@@ -173,6 +173,16 @@ impl Link {
         }
     }
 
+    /// Whether who writes it has gone in order.
+    pub(crate) fn is_closed(&self) -> bool {
+        match &self.end {
+            End::QueueIn(end) => end.is_peer_closed(),
+            End::LatestIn(end) => end.is_peer_closed(),
+            End::BroadcastIn(end) => end.is_peer_closed(),
+            End::QueueOut(_) | End::LatestOut(_) | End::BroadcastOut(_) => false,
+        }
+    }
+
     /// Says to the other side that this one goes.
     pub(crate) fn close(&mut self) {
         match &mut self.end {

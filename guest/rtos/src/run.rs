@@ -87,9 +87,9 @@ impl Runner {
             return served.unwrap_or_else(|fault| agent::failed(&fault));
         }
         let mut number = 0;
-        let mut skipped = 0;
-        while !agent::is_stopping() {
-            let period_us = self.period_us;
+        let mut spacing = Spacing::of(self.period_us);
+        while !agent::is_to_stop(self.number) {
+            let (period_us, skipped) = (self.period_us, spacing.skipped());
             let linux_silent_ms = agent::linux_silent_ms();
             let cycle = Cycle { number, period_us, skipped, linux_silent_ms };
             if let Err(fault) = self.cycle(&cycle) {
@@ -100,14 +100,37 @@ impl Runner {
             self.status.cycles = self.status.cycles.wrapping_add(1);
             // Whole periods that are over are lost, not caught up.
             let late = kernel::ticks().wrapping_sub(release);
-            skipped = late.saturating_sub(1) / period;
+            let lost = late.saturating_sub(1) / period;
             if late > period {
                 self.status.overruns = self.status.overruns.wrapping_add(1);
             }
-            release = release.wrapping_add(skipped * period);
+            release = release.wrapping_add(lost * period);
             self.show();
             kernel::sleep_until(&mut release, period);
         }
+    }
+}
+
+/// How far apart the cycles of a node begin, by the counter: the kernel's clock stands while the
+/// core sleeps through its interrupts.
+struct Spacing {
+    period: u64,
+    before: Option<u64>,
+}
+
+impl Spacing {
+    fn of(period_us: u32) -> Spacing {
+        let period = u64::from(cpu::counter_hz()) * u64::from(period_us) / 1_000_000;
+        Spacing { period: period.max(1), before: None }
+    }
+
+    /// Whole periods lost since the last call, which was a period ago.
+    fn skipped(&mut self) -> u32 {
+        let now = cpu::counter();
+        let passed = self.before.replace(now).map_or(self.period, |before| now - before);
+        u32::try_from((passed + self.period / 2) / self.period)
+            .unwrap_or(u32::MAX)
+            .saturating_sub(1)
     }
 }
 

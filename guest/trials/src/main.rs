@@ -8,12 +8,14 @@ mod bench;
 mod echo;
 mod probe;
 mod ring;
+mod sharer;
 mod trouble;
 
 // And `echo_c`, of examples/echo.c.
 sinew_guest::kinds![
     echo::KIND,
     probe::KIND,
+    sharer::KIND,
     trouble::KIND,
     bench::READER,
     bench::RING,

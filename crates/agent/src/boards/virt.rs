@@ -15,7 +15,7 @@ pub(super) const ROW: BoardRow = BoardRow {
     doc: "An Arm Cortex-A15 that QEMU emulates, with the carve-out as a PCI device.",
     machine: ElfMachine { family: 40, bits: 32, is_little_endian: true },
     // The least that holds the tables; the most that finds an aligned place in the window of PCI.
-    memory_bytes: 64 << 10..=256 << 20,
+    memory_bytes: 128 << 10..=256 << 20,
     command,
     missing,
 };

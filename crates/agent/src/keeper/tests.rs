@@ -27,7 +27,7 @@ const fn fake(command: fn(&EmulatorStart<'_>) -> Command) -> BoardRow {
         board: Board::Virt,
         doc: "For tests.",
         machine: ElfMachine { family: 40, bits: 32, is_little_endian: true },
-        memory_bytes: 64 << 10..=1 << 20,
+        memory_bytes: 128 << 10..=1 << 20,
         command,
         missing: || Some("'nothing' is not on the PATH".into()),
     }
@@ -42,7 +42,7 @@ fn shell(script: &str) -> Command {
 }
 
 fn memory() -> Region {
-    Region::shared("test", 64 << 10).expect("memory")
+    Region::shared("test", 128 << 10).expect("memory")
 }
 
 fn name(text: &str) -> Name {
@@ -263,13 +263,13 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         message_size: 8,
         bell: 0,
     };
-    let row = RegionRow { name: name("in"), offset: 0x8000, size: 4096, hash: 0, link };
+    let row = RegionRow { name: name("in"), offset: 0x10000, size: 4096, hash: 0, link };
     let with = |row: RegionRow, words: &str| {
         let (nodes, rows) = (&[node], &[row]);
         refuses(GuestSetup { nodes, rows, ..setup(&IDLE, &memory) }, words);
     };
     with(RegionRow { offset: 0x1000, ..row }, "row 'in' has 4096 bytes from 0x1000");
-    with(RegionRow { size: 64 << 10, ..row }, "row 'in' has 65536 bytes from 0x8000");
+    with(RegionRow { size: 128 << 10, ..row }, "row 'in' has 131072 bytes from 0x10000");
     let link = |bell, node| LinkRow { bell, node, ..link };
     with(RegionRow { link: link(8, 0), ..row }, "row 'in' has bell 8, expected 0 to 7");
     with(RegionRow { link: link(0, 1), ..row }, "row 'in' is for node 1, which there is not");
@@ -278,7 +278,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     refuses(GuestSetup { nodes, ..setup(&IDLE, &memory) }, words);
     let odd = Region::shared("test", 96 << 10).expect("memory");
     refuses(setup(&IDLE, &odd), "the carve-out has 98304 bytes");
-    let nameless = Region::anonymous(64 << 10).expect("memory");
+    let nameless = Region::anonymous(128 << 10).expect("memory");
     refuses(setup(&IDLE, &nameless), "the carve-out has no descriptor");
     let board = fake(|_| Command::new("/nowhere/nothing"));
     refuses(setup(&board, &memory), "'nothing' is not on the PATH");

@@ -76,7 +76,7 @@ fn tunings() -> impl Iterator<Item = Option<LinkTuning>> {
 }
 
 fn is_memory(row: &TransportRow) -> bool {
-    matches!(row.transport, Transport::InProcess | Transport::SharedMemory)
+    matches!(row.transport, Transport::InProcess | Transport::SharedMemory | Transport::CarveOut)
 }
 
 /// The cases for every delivery and wait.

@@ -177,6 +177,7 @@ fn drill(build: &Build, plan: &Plan) -> Result<Drill, String> {
             obstacle: None,
             rule: Rule::GoesOn,
             expected: Expected::GoesOn { comes_back: false },
+            is_in_guest: false,
             injected: Some((Target::Link(link), InjectedFault::Stalled { messages: u64::MAX })),
         },
         false => Drill {
@@ -185,6 +186,7 @@ fn drill(build: &Build, plan: &Plan) -> Result<Drill, String> {
             obstacle: None,
             rule: Rule::NotMeasured("judged by the scenario"),
             expected: Expected::Faulted(Some(Cause::Died)),
+            is_in_guest: false,
             injected: Some((Target::Node(ik), InjectedFault::Kill)),
         },
     })

@@ -153,13 +153,19 @@ impl Due {
             None if drill.injected.is_none() => leader(plan),
             None => None,
         };
+        let after = |warm_up_ns: u64, period_ns: u64| {
+            warm_up_ns / period_ns + chance % (SPREAD_NS / period_ns).max(1)
+        };
         let Some(id) = thread else {
-            let cycle = WARM_UP_BEATS + chance % SPREAD_BEATS;
+            // A guest's cycles are its heartbeats, and begin while the core is still made.
+            let cycle = match plan.domains[node.domain].guest() {
+                Some(guest) => after(2 * WARM_UP_NS, guest.period_ns),
+                None => WARM_UP_BEATS + chance % SPREAD_BEATS,
+            };
             return Due { thread, period_ns: 0, cycle };
         };
         let period_ns = plan.domains[id.domain].realtime().map_or(1, |domain| domain.period_ns);
-        let cycle = WARM_UP_NS / period_ns + chance % (SPREAD_NS / period_ns).max(1);
-        Due { thread, period_ns, cycle }
+        Due { thread, period_ns, cycle: after(WARM_UP_NS, period_ns) }
     }
 }
 
@@ -371,9 +377,9 @@ impl Watch<'_> {
             DrilledFault::Segv => says("signal 11").or_else(|| says("data abort")),
             DrilledFault::Undefined => says("undefined instruction"),
             DrilledFault::Kill => says("signal 9").or_else(|| says("signal: 9")),
-            // Of a guest's node it is the emulator that stands.
-            DrilledFault::Stop => says(INJECTED).and_then(|_| says("heartbeat")),
-            DrilledFault::Flood | DrilledFault::FullDisk => None,
+            // The guest says it before it hangs; before it stands, the agent does.
+            DrilledFault::Stop | DrilledFault::Hang if self.drill.is_in_guest => says(INJECTED),
+            DrilledFault::Stop | DrilledFault::Flood | DrilledFault::FullDisk => None,
             DrilledFault::Freeze30
             | DrilledFault::Freeze50
             | DrilledFault::Freeze80

@@ -59,6 +59,9 @@ pub(super) fn judge(plan: &Plan, drill: &Drill, carried: &Carried) -> Round {
     round
 }
 
+/// So long the word of a guest may take to the supervisor: through its console and its agent.
+const WORD_NS: u64 = 20_000_000;
+
 /// The drill as its run has decided it, where either end is good.
 fn settled(drill: &Drill, carried: &Carried) -> Drill {
     let mut drill = drill.clone();
@@ -86,6 +89,11 @@ fn judge_machine(drill: &Drill, carried: &Carried, struck_ns: u64, round: &mut R
             }
             rule => {
                 let mut stop = Stop::of(moments, struck_ns, drill.fault.comes_back());
+                if drill.is_in_guest {
+                    let word_ns = struck_ns.saturating_sub(WORD_NS)..=struck_ns;
+                    stop.followed |=
+                        moments.iter().any(|it| it.is_commanded && word_ns.contains(&it.start_ns));
+                }
                 let sent_ns = carried.sent_ns.unwrap_or(struck_ns);
                 stop.safe_cycles = stop.safe_cycles.map(|cycles| {
                     let early = |it: &&Moment| (struck_ns + 1..=sent_ns).contains(&it.start_ns);

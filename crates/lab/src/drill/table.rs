@@ -6,7 +6,7 @@ use std::time::Duration;
 use sinew_core::Cause;
 use sinew_core::catalogue::{Direction, Kind, Scalar};
 use sinew_runtime::inject::{InjectedFault, Target};
-use sinew_spec::plan::{Overrun, Plan, Realtime, RestartPolicy};
+use sinew_spec::plan::{Link, Overrun, Plan, Realtime, RestartPolicy};
 
 use super::machine::Machine;
 use crate::words::words;
@@ -251,6 +251,8 @@ pub struct Drill {
     pub obstacle: Option<String>,
     pub(super) rule: Rule,
     pub(super) expected: Expected,
+    /// Whether it happens in a guest, whose word of it takes a while to arrive.
+    pub(super) is_in_guest: bool,
     /// What to inject; none for what comes from outside.
     pub(super) injected: Option<(Target, InjectedFault)>,
 }
@@ -300,16 +302,17 @@ struct Whole<'a> {
 impl Whole<'_> {
     fn drill(&self, subject: Subject, fault: DrilledFault) -> Drill {
         let core = !self.is_service(subject);
+        let is_in_guest = self.guest(subject).is_some();
         let guest = self.guest(subject).filter(|&guest| self.commands(guest));
-        let (rule, expected) = match (core, fault.frozen_ns()) {
-            _ if guest.is_some() => self.of_guest(fault),
-            (true, Some(ns)) => self.of_freeze(subject.domain(self.plan), ns),
-            (true, None) => (self.rule(subject, fault), self.expected(subject, fault)),
-            (false, _) => (Rule::GoesOn, self.expected_of_service(subject, fault)),
+        let (rule, expected) = match (guest, core, fault.frozen_ns()) {
+            (Some(guest), ..) => self.of_guest(guest, fault),
+            (None, true, Some(ns)) => self.of_freeze(subject.domain(self.plan), ns),
+            (None, true, None) => (self.rule(subject, fault), self.expected(subject, fault)),
+            (None, false, _) => (Rule::GoesOn, self.expected_of_service(subject, fault)),
         };
         let injected = self.injected(subject, fault);
         let obstacle = self.obstacle(subject, fault, core);
-        Drill { subject, fault, obstacle, rule, expected, injected }
+        Drill { subject, fault, obstacle, rule, expected, is_in_guest, injected }
     }
 
     /// Whether what happens there is a service's own affair: the core goes on.
@@ -335,8 +338,13 @@ impl Whole<'_> {
 
     /// What a guest that commands a machine has done to it: while it is gone the machine's guard
     /// acts; what the core makes of that is the graph's affair.
-    fn of_guest(&self, fault: DrilledFault) -> (Rule, Expected) {
+    fn of_guest(&self, guest: usize, fault: DrilledFault) -> (Rule, Expected) {
         let after = self.machines.iter().map(|machine| machine.after).max().unwrap_or_default();
+        // A command may be under way in the guest for a cycle of its own.
+        let period_ns = |at: usize| self.plan.domains[at].realtime().map_or(1, |it| it.period_ns);
+        let machine_ns = self.machines.first().map_or(1, |it| period_ns(it.thread.domain));
+        let own_ns = self.plan.domains[guest].guest().map_or(0, |guest| guest.period_ns);
+        let after = after + own_ns.div_ceil(machine_ns);
         let watchdog = self.machines.iter().filter_map(|machine| machine.watchdog).max();
         match (fault, fault.frozen_ns()) {
             (DrilledFault::FailStart, _) => {
@@ -347,6 +355,10 @@ impl Whole<'_> {
             }
             (_, Some(ns)) => match self.of_freeze(usize::MAX, ns) {
                 (Rule::GoesOn, expected) => (Rule::GoesOn, expected),
+                (Rule::Either(_), expected) => {
+                    let why = "so near to the limits it may come back first, and be stopped again";
+                    (Rule::NotMeasured(why), expected)
+                }
                 (rule, _) => (rule, Expected::Either),
             },
             _ => (Rule::Guard(after), Expected::Either),
@@ -429,7 +441,11 @@ impl Whole<'_> {
         let (least_ns, most_ns) = (limits_ns.iter().min(), limits_ns.iter().max());
         let near = |limit: Option<&u64>| limit.copied().unwrap_or(u64::MAX);
         if frozen_ns.saturating_mul(NEAR.1) <= near(least_ns).saturating_mul(NEAR.0) {
-            return (Rule::GoesOn, Expected::GoesOn { comes_back: false });
+            // A guest between may have a limit of its own, of which the graph does not tell.
+            return match self.commands_through_guest(domain) {
+                true => (Rule::Either(after), Expected::Either),
+                false => (Rule::GoesOn, Expected::GoesOn { comes_back: false }),
+            };
         }
         if near(most_ns).saturating_mul(NEAR.1) > frozen_ns.saturating_mul(NEAR.0) {
             return (Rule::Either(after), Expected::Either);
@@ -512,6 +528,14 @@ impl Whole<'_> {
             self.plan.nodes[link.from.node].domain == domain
                 && self.machines.iter().any(|machine| machine.node == link.to.node)
         })
+    }
+
+    /// Whether a guest passes on to a machine what a domain of the core commands.
+    fn commands_through_guest(&self, domain: usize) -> bool {
+        let sends = |link: &Link| self.plan.nodes[link.from.node].domain == domain;
+        let links = self.plan.links.iter().filter(|link| sends(link));
+        let mut guests = links.filter_map(|link| self.plan.carve_out(link));
+        guests.any(|guest| guest != domain && self.commands(guest))
     }
 
     fn expected(&self, subject: Subject, fault: DrilledFault) -> Expected {

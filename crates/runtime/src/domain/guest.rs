@@ -81,7 +81,7 @@ impl Agent<'_> {
                 GuestProgress::Starting => {}
                 GuestProgress::Ready => self.process.halt.reached(BoardState::Ready),
                 GuestProgress::Running => self.process.halt.reached(BoardState::Running),
-                GuestProgress::Stopped => return Ok(()),
+                // Also one that was too slow for its last act.
                 _ if self.ordered == Order::Stop => return Ok(()),
                 end => return Err(self.fault(end)),
             }
@@ -110,7 +110,8 @@ impl Agent<'_> {
                 let fault = Fault::new(Cause::Died, format_args!("the guest: {fault}"));
                 FaultAt { fault, node: node.map(|node| node.index), cycle: None }
             }
-            end => at_start(Fault::new(Cause::Died, format_args!("{end}"))),
+            // It may have read an order that nobody gave: out of memory that it has spoilt.
+            end => at_start(Fault::new(Cause::Died, format_args!("{end}; nobody told it to"))),
         }
     }
 }

@@ -51,6 +51,15 @@ const fn device(address: usize) -> Device {
 static BELLS_FROM: AtomicU32 = AtomicU32::new(u32::MAX);
 static BELL_COUNT: AtomicU32 = AtomicU32::new(0);
 
+/// Where it is on the bus: its device address.
+static CARVE_OUT_AT: AtomicU32 = AtomicU32::new(0);
+
+/// Where the carve-out is on the bus, as devices and other cores of the guest's chip see it.
+pub(crate) fn carve_out_at() -> u64 {
+    // Relaxed: written by `find`, before anybody asks.
+    u64::from(CARVE_OUT_AT.load(Ordering::Relaxed))
+}
+
 /// Finds the carve-out, maps it at [`CARVE_OUT`] and switches its bells on. Its bytes.
 pub(crate) fn find() -> Result<usize, &'static str> {
     let function = find_ivshmem().ok_or("there is no ivshmem device on PCI bus 0")?;
@@ -71,6 +80,8 @@ pub(crate) fn find() -> Result<usize, &'static str> {
     memory::map(WINDOW.start, WINDOW.start, memory::PAGE, Rights::Device);
     memory::map(BELL_TABLE, BELL_TABLE, memory::PAGE, Rights::Device);
     memory::map(CARVE_OUT, at, size, Rights::Data);
+    // Relaxed: before anybody else runs.
+    CARVE_OUT_AT.store(at as u32, Ordering::Relaxed);
     hear_bells(function)?;
     Ok(size)
 }

@@ -1,0 +1,225 @@
+//! `sinew guest`: the tester of a guest. Starts it alone, with its nodes and without a core, and
+//! does what it is told: commands of the command line, or lines of standard input.
+
+mod commands;
+mod named;
+mod setup;
+mod tester;
+
+use std::io::{BufRead, IsTerminal, stdin};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+use sinew_runtime::Kinds;
+
+use self::commands::{Given, parse};
+use self::setup::Bench;
+use self::tester::{Tester, Wrong};
+use crate::answer::{BAD_REQUEST, FAULTED, print, refuse, say};
+use crate::duration::duration;
+use crate::load::{load, this_machine};
+
+/// Try a guest: start it alone and talk to it.
+///
+/// The guest's nodes run, with nobody at the other ends of their links; there is no core. Without a
+/// command, lines of standard input are commands; 'help' lists them.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct GuestArgs {
+    /// The spec of the graph
+    file: PathBuf,
+    /// Commands, with a comma between two of them
+    #[arg(value_name = "COMMAND")]
+    words: Vec<String>,
+    /// Which guest, by its domain's name; else the first
+    #[arg(long, value_name = "NAME")]
+    domain: Option<String>,
+    /// How long to wait for each answer; 'within 50ms' behind a command goes before
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    within: Duration,
+    /// Takes the place of a parameter in the spec; may stand more than once
+    #[arg(long, value_name = "NODE.PARAMETER=VALUE")]
+    set: Vec<String>,
+    /// Prints one JSON object at the end
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sinew guest graphs/dual_os/arm.yaml
+  sinew guest graphs/dual_os/arm.yaml open, run, test 1048576, shutdown
+  sinew guest graphs/dual_os/arm.yaml shm get log 4096 guest, shm attach log, shm list
+  sinew guest graphs/dual_os/arm.yaml run, node stop guard, wait 100ms, node list
+  sinew guest graphs/dual_os/arm.yaml call nap 1000 within 50ms
+  echo 'call echo hello' | sinew guest graphs/dual_os/arm.yaml --json
+
+Exit status: 0 all commands were done, 1 one failed or the guest faulted, 2 bad request or spec.";
+
+/// Between two looks at the guest while no line comes.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Runs the command.
+pub(crate) fn run(args: &GuestArgs, kinds: &Kinds) -> ExitCode {
+    let loaded = match this_machine().and_then(|it| load(&args.file, &args.set, kinds, &it)) {
+        Ok(loaded) => loaded,
+        Err(error) => return error.answer(args.json),
+    };
+    let given = match commands_of(&args.words) {
+        Ok(given) => given,
+        Err(why) => return refuse(&why, BAD_REQUEST, args.json),
+    };
+    let bench = match Bench::new(&loaded, args.domain.as_deref()) {
+        Ok(bench) => bench,
+        Err(why) => return refuse(&why, BAD_REQUEST, args.json),
+    };
+    let mut work = Work { tester: Tester::new(bench, args.within), args, done: vec![], status: 0 };
+    if given.is_empty() {
+        work.lines()
+    } else {
+        work.all(&given)
+    }
+    work.end()
+}
+
+/// The commands between commas. All are looked at before anything starts.
+fn commands_of(words: &[String]) -> Result<Vec<Given>, String> {
+    let text = words.join(" ");
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts.map(parse).collect()
+}
+
+/// What was done, and how it went.
+struct Work<'a> {
+    tester: Tester,
+    args: &'a GuestArgs,
+    done: Vec<Value>,
+    status: u8,
+}
+
+impl Work<'_> {
+    /// Carries out all of them, up to the first that fails.
+    fn all(&mut self, given: &[Given]) {
+        for command in given {
+            if !self.carry_out(command) || self.tester.is_over() {
+                break;
+            }
+        }
+    }
+
+    /// Carries out lines until there are no more. One that fails does not keep the next from being
+    /// tried.
+    fn lines(&mut self) {
+        let asks = stdin().is_terminal() && !self.args.json;
+        let lines = read_lines();
+        loop {
+            if asks {
+                print("guest> ", ExitCode::SUCCESS);
+            }
+            let Some(line) = self.next(&lines) else { break };
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            match parse(line) {
+                Ok(command) => drop(self.carry_out(&command)),
+                Err(why) => self.failed(line, &Wrong::Request(why)),
+            }
+            if self.tester.is_over() {
+                break;
+            }
+        }
+        if asks {
+            // Whoever sits there has seen what failed.
+            self.status = 0;
+        }
+    }
+
+    /// The next line; meanwhile the guest is looked after.
+    fn next(&mut self, lines: &Receiver<String>) -> Option<String> {
+        loop {
+            let wait = if self.tester.is_open() { Duration::ZERO } else { LOOK };
+            match lines.recv_timeout(wait) {
+                Ok(line) => return Some(line),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(why) = self.tester.look(LOOK) {
+                        self.failed("", &why);
+                    }
+                    self.show_printed();
+                }
+            }
+        }
+    }
+
+    fn carry_out(&mut self, command: &Given) -> bool {
+        let outcome = command.carry_out(&mut self.tester);
+        self.show_printed();
+        match outcome {
+            Ok(said) => {
+                if !self.args.json {
+                    print(&format!("{}\n", said.text), ExitCode::SUCCESS);
+                }
+                self.done.push(json!({ "command": command.text, "answer": said.value }));
+                true
+            }
+            Err(why) => {
+                self.failed(&command.text, &why);
+                // If that was the guest's end, the next command begins another life.
+                if let Err(end) = self.tester.look(Duration::ZERO)
+                    && end != why
+                {
+                    self.failed("", &end);
+                }
+                false
+            }
+        }
+    }
+
+    fn failed(&mut self, command: &str, why: &Wrong) {
+        self.status = self.status.max(match why {
+            Wrong::Request(_) => BAD_REQUEST,
+            Wrong::Failed(_) => FAULTED,
+        });
+        let (Wrong::Request(why) | Wrong::Failed(why)) = why;
+        if !self.args.json {
+            let place = if command.is_empty() { String::new() } else { format!("'{command}': ") };
+            say(&format!("error: {place}{why}"));
+        }
+        self.done.push(json!({ "command": command, "error": why }));
+    }
+
+    fn show_printed(&mut self) {
+        let printed = self.tester.take_printed();
+        if !self.args.json {
+            printed.iter().for_each(|line| say(&format!("  | {line}")));
+        }
+    }
+
+    fn end(mut self) -> ExitCode {
+        self.tester.quit();
+        let status = ExitCode::from(self.status);
+        if self.args.json {
+            return print(&format!("{:#}\n", json!({ "commands": self.done })), status);
+        }
+        status
+    }
+}
+
+/// Reads standard input on a thread of its own, which ends with the process.
+fn read_lines() -> Receiver<String> {
+    let (to, from) = mpsc::channel();
+    thread::spawn(move || {
+        for line in stdin().lock().lines().map_while(Result::ok) {
+            if to.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    from
+}
