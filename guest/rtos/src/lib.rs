@@ -62,7 +62,7 @@ pub use sinew_carve_out::{
     MadeBy, SharedClass, SharedEntry, SharedHolds, SharedRefusal, SharedWish,
 };
 #[doc(no_inline)]
-pub use sinew_link::message::MessageType;
+pub use sinew_link::message::{Field, FieldType, MessageType, type_hash};
 #[doc(no_inline)]
 pub use sinew_link::message_type;
 #[doc(no_inline)]
