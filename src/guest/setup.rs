@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sinew_agent::{BoardRow, GuestSession, GuestSetup, Keeper};
+use sinew_agent::{BoardRow, GuestBells, GuestSession, GuestSetup, Keeper};
 use sinew_carve_out::{CarveOut, NodeRow, RegionRow};
 use sinew_core::sys::Region;
 use sinew_spec::guest::{node_rows, rows};
@@ -64,6 +64,7 @@ impl Bench {
             carve_out: memory,
             nodes: &self.nodes,
             rows: &self.rows,
+            bells: GuestBells::of(&self.rows).map_err(cannot)?,
         });
         let keeper = keeper.map_err(|error| format!("cannot start the guest: {error}"))?;
         Ok(GuestSession::new(keeper))

@@ -12,10 +12,7 @@ use super::File;
 
 /// The modules of each crate, from below.
 pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
-    (
-        "crates/agent/src",
-        &[&["boards", "desk", "ivshmem"], &["doorbell", "image", "keeper"], &["session"]],
-    ),
+    ("crates/agent/src", &[&["boards", "desk", "ivshmem"], &["image", "keeper"], &["session"]]),
     (
         "crates/carve-out/src",
         &[&["text"], &["fault", "node", "row", "shared"], &["image", "letter"], &["registry"]],

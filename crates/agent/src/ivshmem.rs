@@ -25,12 +25,12 @@ use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
     sendmsg, socketpair,
 };
+use sinew_carve_out::RegionRow;
 use sinew_core::bell::Bell;
+use sinew_core::transport::Doorbell;
 
-/// Bells each way. The first is the keeper's, the others wake readers of links.
-pub const VECTORS: usize = 8;
-
-/// The bells of one life.
+/// The bells of one life, as many each way. The first is the keeper's, the others wake who sleeps
+/// at a link.
 #[derive(Debug)]
 pub struct GuestBells {
     /// The guest rings, Linux hears.
@@ -40,13 +40,31 @@ pub struct GuestBells {
 }
 
 impl GuestBells {
-    /// [`VECTORS`] each way.
+    /// The keeper's, and those of these rows.
     ///
     /// # Errors
     /// What eventfd says.
-    pub fn create() -> io::Result<GuestBells> {
-        let all = || (0..VECTORS).map(|_| Bell::create()).collect::<io::Result<_>>();
+    pub fn of(rows: &[RegionRow]) -> io::Result<GuestBells> {
+        let last = rows.iter().map(|row| row.link.bell).max().unwrap_or(0);
+        let all = || (0..=last).map(|_| Bell::create()).collect::<io::Result<_>>();
         Ok(GuestBells { of_linux: all()?, of_guest: all()? })
+    }
+
+    /// So many each way.
+    pub fn count(&self) -> usize {
+        self.of_linux.len()
+    }
+
+    /// The bell with this number, in both directions; that of a link stands in its row.
+    ///
+    /// # Errors
+    /// There are too many descriptors.
+    ///
+    /// # Panics
+    /// If there is no such bell.
+    pub fn doorbell(&self, number: usize) -> io::Result<Doorbell> {
+        let [hears, rings] = [&self.of_linux, &self.of_guest].map(|all| all[number].try_clone());
+        Ok(Doorbell { hears: hears?, rings: rings? })
     }
 }
 
@@ -110,6 +128,14 @@ mod tests {
 
     use super::*;
 
+    /// Bells each way.
+    const COUNT: usize = 8;
+
+    fn bells() -> GuestBells {
+        let all = || (0..COUNT).map(|_| Bell::create()).collect::<io::Result<_>>().expect("bells");
+        GuestBells { of_linux: all(), of_guest: all() }
+    }
+
     /// The next message, as QEMU reads it.
     fn hear(socket: &OwnedFd) -> Option<(i64, Option<OwnedFd>)> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
@@ -140,18 +166,18 @@ mod tests {
     #[test]
     fn an_emulator_hears_all_that_it_needs_before_it_asks() {
         let memory = Region::shared("test", 65_536).expect("memfd");
-        let bells = GuestBells::create().expect("bells");
+        let bells = bells();
         let served = serve(memory.file().expect("a descriptor"), &bells).expect("served");
         let heard: Vec<_> = std::iter::from_fn(|| hear(&served.emulators)).collect();
         let numbers: Vec<_> =
             heard.iter().map(|(number, with)| (*number, with.is_some())).collect();
         let mut expected = vec![(0, false), (1, false)];
-        expected.extend([(0, true); VECTORS]);
+        expected.extend([(0, true); COUNT]);
         expected.push((-1, true));
-        expected.extend([(1, true); VECTORS]);
+        expected.extend([(1, true); COUNT]);
         assert_eq!(numbers, expected);
         let mut descriptors = heard.into_iter().filter_map(|(_, with)| with);
-        for (at, linux) in descriptors.by_ref().take(VECTORS).enumerate() {
+        for (at, linux) in descriptors.by_ref().take(COUNT).enumerate() {
             Bell::adopt(linux).ring();
             assert_eq!(ringing(&bells.of_linux), [at]);
             bells.of_linux[at].hush();

@@ -17,8 +17,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
 use sinew_carve_out::{
-    BadCarveOut, CarveOut, GuestFault, GuestState, NODES_MAX, NodeRow, NodeTally, Order, ROWS_MAX,
-    RegionRow, SideState,
+    BELLS_MAX, BadCarveOut, CarveOut, GuestFault, GuestState, NODES_MAX, NodeRow, NodeTally, Order,
+    ROWS_MAX, RegionRow, SideState,
 };
 use sinew_core::clock::{now_ns, timespec};
 use sinew_core::sys::Region;
@@ -26,7 +26,7 @@ use sinew_core::sys::Region;
 use self::emulator::Emulator;
 use crate::boards::{BoardRow, EmulatorStart};
 use crate::desk::Desk;
-use crate::ivshmem::{self, GuestBells, VECTORS};
+use crate::ivshmem::{self, GuestBells};
 
 /// The bell with which keeper and guest wake each other.
 const KEEPERS: usize = 0;
@@ -48,6 +48,8 @@ pub struct GuestSetup<'a> {
     pub nodes: &'a [NodeRow],
     /// What lies in its memory.
     pub rows: &'a [RegionRow],
+    /// The keeper's, and those of the rows.
+    pub bells: GuestBells,
 }
 
 /// How far a guest is.
@@ -95,7 +97,7 @@ impl Keeper {
     /// often that there is no emulator.
     pub fn start(setup: GuestSetup<'_>) -> io::Result<Keeper> {
         check(&setup).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
-        let GuestSetup { image, board, carve_out, nodes, rows } = setup;
+        let GuestSetup { image, board, carve_out, nodes, rows, bells } = setup;
         let (carve_out, before) = open(carve_out).map_err(io::Error::other)?;
         let epoch = before.wrapping_add(1).max(1);
         carve_out.begin(epoch, nodes, rows);
@@ -104,10 +106,10 @@ impl Keeper {
         let desk = Desk::open(&carve_out, &header).map_err(io::Error::other)?;
         let memory = carve_out.memory().file();
         let memory = memory.ok_or_else(|| io::Error::other("the carve-out has no descriptor"))?;
-        let bells = GuestBells::create()?;
         let served = ivshmem::serve(memory, &bells)?;
         let given = served.emulators.as_raw_fd();
-        let command = (board.command)(&EmulatorStart { image, bells: given, vectors: VECTORS });
+        let command =
+            (board.command)(&EmulatorStart { image, bells: given, vectors: bells.count() });
         let emulator =
             Emulator::start(command, given).map_err(|error| match (board.missing)() {
                 Some(missing) if error.kind() == io::ErrorKind::NotFound => {
@@ -257,12 +259,17 @@ fn wait_for(ends: &mut [PollFd<'_>], until_ns: u64) -> bool {
 
 /// What is asked for that cannot be.
 fn check(setup: &GuestSetup<'_>) -> Result<(), String> {
-    let GuestSetup { board, carve_out, nodes, rows, .. } = setup;
+    let GuestSetup { board, carve_out, nodes, rows, bells, .. } = setup;
     let size = carve_out.size();
     if let Some(why) = board.refuses_memory(size) {
         return Err(why);
     }
-    for (what, found, most) in [("nodes", nodes.len(), NODES_MAX), ("rows", rows.len(), ROWS_MAX)] {
+    let counts = [
+        ("nodes", nodes.len(), NODES_MAX),
+        ("rows", rows.len(), ROWS_MAX),
+        ("bells", bells.count(), BELLS_MAX),
+    ];
+    for (what, found, most) in counts {
         if found > most {
             return Err(format!("the guest has {found} {what}, at most {most}"));
         }
@@ -276,8 +283,11 @@ fn check(setup: &GuestSetup<'_>) -> Result<(), String> {
                  {size} bytes, from the start of a page"
             ));
         }
-        if bell as usize >= VECTORS {
-            return Err(format!("row '{name}' has bell {bell}, expected 0 to {}", VECTORS - 1));
+        if bell as usize >= bells.count() {
+            return Err(format!(
+                "row '{name}' has bell {bell}, expected 0 to {}",
+                bells.count() - 1
+            ));
         }
         if row.link.node as usize >= nodes.len() {
             return Err(format!("row '{name}' is for node {}, which there is not", row.link.node));

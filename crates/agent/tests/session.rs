@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sinew_agent::{BoardRow, GuestProgress, GuestSession, GuestSetup, Keeper, SessionError};
+use sinew_agent::{
+    BoardRow, GuestBells, GuestProgress, GuestSession, GuestSetup, Keeper, SessionError,
+};
 use sinew_carve_out::{
     CarveOut, MadeBy, Name, NodeRow, Order, SharedClass, SharedRefusal, SharedWish, Trial,
     VALUES_MAX,
@@ -57,7 +59,8 @@ fn running(nodes: &[NodeRow]) -> Option<GuestSession> {
     let image = image()?;
     let carve_out = Region::shared("test", MEMORY).expect("memory");
     let board = BoardRow::of(Board::Virt);
-    let setup = GuestSetup { image: &image, board, carve_out, nodes, rows: &[] };
+    let bells = GuestBells::of(&[]).expect("bells");
+    let setup = GuestSetup { image: &image, board, carve_out, nodes, rows: &[], bells };
     let mut session = GuestSession::new(Keeper::start(setup).expect("a life"));
     session.order(Order::Wait, GuestProgress::Ready, PATIENCE).expect("it gets ready");
     session.order(Order::Run, GuestProgress::Running, PATIENCE).expect("it runs");
@@ -314,7 +317,9 @@ fn a_guest_that_writes_garbage_over_everything_is_survived() {
     drop(it);
     let image = image().expect("it was there");
     let board = BoardRow::of(Board::Virt);
-    let setup = GuestSetup { image: &image, board, carve_out: memory, nodes: &[], rows: &[] };
+    let bells = GuestBells::of(&[]).expect("bells");
+    let carve_out = memory;
+    let setup = GuestSetup { image: &image, board, carve_out, nodes: &[], rows: &[], bells };
     let mut it = GuestSession::new(Keeper::start(setup).expect("a life"));
     it.order(Order::Wait, GuestProgress::Ready, PATIENCE).expect("it gets ready");
     assert_eq!((it.list(), it.view(PATIENCE).map(|it| it.size as usize)), (vec![], Ok(MEMORY)));

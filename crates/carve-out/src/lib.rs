@@ -63,6 +63,8 @@ pub const VERSION: u32 = 2;
 pub const NODES_MAX: usize = 16;
 /// Rows at most.
 pub const ROWS_MAX: usize = 64;
+/// Bells each way at most. The first is the keeper's, each other one belongs to a link.
+pub const BELLS_MAX: usize = 32;
 /// Where the regions begin.
 pub const DATA: usize = 0x10000;
 /// Where a region may begin: its multiples.

@@ -1,5 +1,6 @@
-//! The bell: a domain rings it when its state has changed, so that the supervisor can sleep. Each
-//! service has one of its own, for who holds a bell can fill it, and then others may have to wait.
+//! The bell: who hears it can sleep until it rings. A domain rings it for the supervisor when its
+//! state has changed; each service has one of its own, for who holds a bell can fill it, and then
+//! others may have to wait. Linux and a guest wake each other with two.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,7 +23,15 @@ impl Bell {
         Bell(file)
     }
 
-    /// Wakes the supervisor.
+    /// The same one, with a descriptor of its own.
+    ///
+    /// # Errors
+    /// There are too many descriptors.
+    pub fn try_clone(&self) -> io::Result<Bell> {
+        self.0.try_clone().map(Bell)
+    }
+
+    /// Wakes who hears it.
     pub fn ring(&self) {
         // It is refused only when it has rung 2^64 times unheard: then it still rings.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());

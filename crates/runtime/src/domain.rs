@@ -28,7 +28,7 @@ use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
 use sinew_core::panics;
 use sinew_core::sys::{Region, adopt};
-use sinew_core::transport::{Carrier, LinkShape, row};
+use sinew_core::transport::{Carrier, Doorbell, LinkShape, row};
 use sinew_spec::plan::{Plan, Role, Transport};
 use sinew_spec::{SpecSource, compile, guest as memory};
 
@@ -183,7 +183,7 @@ fn ends(launch: &Launch, plan: &Plan) -> io::Result<Carriers> {
     let mut carrier = |link: usize, descriptor: RawFd| -> io::Result<Carrier> {
         match plan.links[link].transport {
             Transport::SharedMemory => {}
-            Transport::CarveOut => return in_carve_out(plan, link, adopt(descriptor)?),
+            Transport::CarveOut => return in_carve_out(launch, plan, link, adopt(descriptor)?),
             _ => return adopt(descriptor).map(Carrier::Stream),
         }
         Ok(Carrier::Region(match regions.entry(descriptor) {
@@ -216,11 +216,18 @@ fn ends(launch: &Launch, plan: &Plan) -> io::Result<Carriers> {
 }
 
 /// The end of a link in the memory of a guest.
-fn in_carve_out(plan: &Plan, link: usize, memory: OwnedFd) -> io::Result<Carrier> {
+fn in_carve_out(launch: &Launch, plan: &Plan, link: usize, memory: OwnedFd) -> io::Result<Carrier> {
     let guest = plan.carve_out(&plan.links[link]).unwrap_or_default();
     let row = memory::rows(plan, guest).into_iter().find(|(at, _)| *at == link);
     let row = row.ok_or_else(|| io::Error::other("the link has no place in its guest's memory"))?.1;
-    Region::map_part(memory, row.offset as usize, row.size as usize).map(Carrier::Region)
+    let region = Region::map_part(memory, row.offset as usize, row.size as usize)?;
+    Ok(match launch.open.bells.iter().find(|(of, ..)| *of == link) {
+        None => Carrier::Region(region),
+        Some(&(_, linux, guest)) => {
+            let [hears, rings] = [linux, guest].map(|bell| adopt(bell).map(Bell::adopt));
+            Carrier::Guest(region, Doorbell { hears: hears?, rings: rings? })
+        }
+    })
 }
 
 fn at_start(fault: Fault) -> FaultAt {

@@ -59,6 +59,9 @@ pub(crate) struct Open {
     pub(crate) profile: Option<(RawFd, u32)>,
     /// Of a guest: the memory that it and the core see.
     pub(crate) carve_out: Option<RawFd>,
+    /// Of a guest, and of services with links to one: the link, the bell that Linux hears, the one
+    /// that the guest hears.
+    pub(crate) bells: Vec<(usize, RawFd, RawFd)>,
     /// Link and descriptor of its writing end.
     pub(crate) writers: Vec<(usize, RawFd)>,
     /// Link and descriptor of its reading end.
@@ -91,6 +94,7 @@ impl Open {
         all.extend(self.observed.iter().map(|&(_, _, number)| number));
         all.extend(self.profile.map(|(file, _)| file));
         all.extend(self.carve_out);
+        all.extend(self.bells.iter().flat_map(|&(_, linux, guest)| [linux, guest]));
         all.extend(self.writers.iter().chain(&self.readers).map(|&(_, number)| number));
         all
     }
@@ -161,6 +165,7 @@ mod tests {
                 supervisor: Some(14),
                 profile: Some((15, 99)),
                 carve_out: Some(16),
+                bells: vec![(5, 17, 18)],
                 writers: vec![(0, 8)],
                 readers: vec![(1, 9), (2, 10)],
             },

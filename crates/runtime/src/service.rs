@@ -11,7 +11,7 @@ use sinew_core::fault::Fault;
 use sinew_core::halt::Halt;
 use sinew_core::message::Message;
 use sinew_core::sys::Region;
-use sinew_core::transport::{self, Kernel, Received, Receiver, Sender, Sent};
+use sinew_core::transport::{self, Received, Receiver, Sender, Sent};
 use sinew_core::{Parameters, Refusal};
 use sinew_link::counter;
 use sinew_spec::catalogue::Kind;
@@ -69,6 +69,8 @@ pub type MakeService = fn(&Parameters<'_>) -> Result<Box<dyn Service>, Fault>;
 
 /// How long a sleeping service goes without a heartbeat.
 const NAP_NS: u64 = 100_000_000;
+/// The same of one that sleeps at an input: no order to stop wakes it there.
+const LISTEN_NS: u64 = 20_000_000;
 
 /// A service's ports, and its word to the supervisor.
 pub struct ServiceIo {
@@ -85,9 +87,23 @@ pub struct ServiceIo {
     /// Of a kind that observes.
     pub(crate) watch: Option<Watch>,
     /// One for each port of the kind: an input that is linked.
-    pub(crate) inputs: Vec<Option<Box<dyn Receiver>>>,
+    pub(crate) inputs: Vec<Option<Input>>,
     /// One for each port of the kind: the links of an output.
     pub(crate) outputs: Vec<Vec<Box<dyn Sender>>>,
+}
+
+/// An input that is linked.
+pub(crate) struct Input {
+    receiver: Box<dyn Receiver>,
+    /// Somebody was told that a message may be there, and has taken none since: most often its
+    /// writer has gone.
+    is_idle: bool,
+}
+
+impl Input {
+    pub(crate) fn new(receiver: Box<dyn Receiver>) -> Input {
+        Input { receiver, is_idle: false }
+    }
 }
 
 impl ServiceIo {
@@ -132,6 +148,37 @@ impl ServiceIo {
         }
     }
 
+    /// A heartbeat, then sleeps until a message may be at input `port`, `time` is over, or the
+    /// service is to end, beating on. Whether it goes on. For links with `wait: park` or
+    /// `spin_then_park`, whose writer wakes who sleeps; over others it polls. An input that is not
+    /// linked, or whose writer has gone in order, never has a message.
+    pub fn wait_for(&mut self, port: usize, time: Duration) -> bool {
+        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = now_ns().saturating_add(time_ns);
+        loop {
+            self.beat();
+            if self.is_stopping() {
+                return false;
+            }
+            let left_ns = until_ns.saturating_sub(now_ns()).min(LISTEN_NS);
+            match &mut self.inputs[port] {
+                _ if left_ns == 0 => return true,
+                Some(input) if !input.is_idle => {
+                    input.is_idle = input.receiver.wait(now_ns() + left_ns);
+                    if input.is_idle {
+                        return true;
+                    }
+                }
+                other => {
+                    self.board.sleep_while(DomainOrder::Run, left_ns);
+                    if let Some(input) = other {
+                        input.is_idle = false;
+                    }
+                }
+            }
+        }
+    }
+
     /// The run, as a node that observes sees it.
     ///
     /// # Panics
@@ -149,10 +196,11 @@ impl ServiceIo {
     /// # Panics
     /// If `T` is not the message type that the kind's table gives for this port.
     pub fn receive<T: Message>(&mut self, port: usize) -> Result<Option<T>, Fault> {
-        let Some(receiver) = &mut self.inputs[port] else { return Ok(None) };
+        let Some(input) = &mut self.inputs[port] else { return Ok(None) };
         let mut message = T::new_zeroed();
-        match receiver.receive(message.as_mut_bytes())? {
+        match input.receiver.receive(message.as_mut_bytes())? {
             Received::New { lost } => {
+                input.is_idle = false;
                 self.counters.add(RECEIVED, 1);
                 self.counters.add(LOST, u64::from(lost));
                 self.lost += u64::from(lost);
@@ -198,8 +246,9 @@ impl ServiceIo {
     /// # Panics
     /// As for [`ServiceIo::receive`].
     pub fn peek<T: Message>(&mut self, port: usize) -> Result<Option<Peek<'_>>, Fault> {
-        let Some(receiver) = &mut self.inputs[port] else { return Ok(None) };
-        let Some(slot) = receiver.peek()? else { return Ok(None) };
+        let Some(input) = &mut self.inputs[port] else { return Ok(None) };
+        let Some(slot) = input.receiver.peek()? else { return Ok(None) };
+        input.is_idle = false;
         assert_eq!(slot.len(), size_of::<T>(), "the port's table names another message type");
         Ok(Some(Peek { slot, counters: &mut self.counters }))
     }
@@ -252,7 +301,7 @@ impl Claim<'_> {
     /// Sends the message.
     pub fn commit(self) {
         self.counters.add(SENT, self.slots.len() as u64);
-        self.slots.into_iter().for_each(|slot| slot.commit_and_wake(&Kernel));
+        self.slots.into_iter().for_each(|slot| slot.commit());
     }
 }
 
@@ -282,6 +331,6 @@ impl Peek<'_> {
     /// Done with the message: it counts as received, and its place is free.
     pub fn release(self) {
         self.counters.add(RECEIVED, 1);
-        self.slot.release_and_wake(&Kernel);
+        self.slot.release();
     }
 }

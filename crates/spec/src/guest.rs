@@ -1,17 +1,20 @@
 //! What of a plan lies in the memory that a guest and Linux see.
 
 use sinew_carve_out::{
-    DATA, Direction as Way, LinkRow, Name, NodeRow, PAGE, ROWS_MAX, RegionRow, Trial, VALUES_MAX,
+    BELLS_MAX, DATA, Direction as Way, LinkRow, Name, NodeRow, PAGE, ROWS_MAX, RegionRow, Trial,
+    VALUES_MAX,
 };
 use sinew_plan::Span;
 use sinew_plan::catalogue::ParameterValue;
-use sinew_plan::plan::{Delivery, Link, Plan};
+use sinew_plan::plan::{Delivery, Link, Plan, Wait};
 
 /// What lies in the memory that a guest and Linux see: the region of link `.0` of the plan is row
 /// `.1`. None of a domain that is no guest.
 pub fn rows(plan: &Plan, domain: usize) -> Vec<(usize, RegionRow)> {
     let mut offset = DATA;
     let mut rows = Vec::new();
+    // The first bell is the keeper's.
+    let mut bells = 0;
     if plan.domains[domain].guest().is_none() {
         return rows;
     }
@@ -22,6 +25,12 @@ pub fn rows(plan: &Plan, domain: usize) -> Vec<(usize, RegionRow)> {
         let is_in = plan.nodes[link.to.node].domain == domain;
         let (end, direction) = if is_in { (link.to, Way::In) } else { (link.from, Way::Out) };
         let node = places.iter().position(|&node| node == end.node).unwrap_or_default();
+        let bell = if has_bell(plan, link) {
+            bells += 1;
+            bells
+        } else {
+            0
+        };
         let mut row = RegionRow {
             // A name tells rows apart for people; it is cut where it is too long.
             name: cut(&format!("{}>{}", plan.end_name(link.from), plan.end_name(link.to))),
@@ -35,7 +44,7 @@ pub fn rows(plan: &Plan, domain: usize) -> Vec<(usize, RegionRow)> {
                 delivery: delivery(link),
                 capacity: link.capacity,
                 message_size: link.message.size,
-                bell: 0,
+                bell,
             },
         };
         row.size = row.shape().region_len() as u32;
@@ -43,6 +52,12 @@ pub fn rows(plan: &Plan, domain: usize) -> Vec<(usize, RegionRow)> {
         rows.push((at, row));
     }
     rows
+}
+
+/// Whether the ends of a link to a guest sleep until a bell rings. The core never does, and never
+/// rings.
+pub fn has_bell(plan: &Plan, link: &Link) -> bool {
+    plan.carve_out(link).is_some() && matches!(link.wait, Wait::Park | Wait::SpinThenPark)
 }
 
 /// The nodes that a guest is to run. None of a domain that is no guest.
@@ -99,7 +114,12 @@ pub(crate) fn too_small(plan: &Plan) -> Vec<(Span, String, String)> {
         let Some(guest) = domain.guest() else { continue };
         let rows = rows(plan, at);
         let end = rows.last().map_or(DATA, |(_, row)| (row.offset + row.size) as usize);
-        if rows.len() > ROWS_MAX {
+        let bells = rows.iter().filter(|(_, row)| row.link.bell != 0).count();
+        if bells >= BELLS_MAX {
+            let message = format!("guest '{}' has {bells} links to services", domain.name);
+            let help = format!("at most {}; make a second guest", BELLS_MAX - 1);
+            found.push((guest.image_span, message, help));
+        } else if rows.len() > ROWS_MAX {
             let message = format!("guest '{}' has {} links", domain.name, rows.len());
             found.push((
                 guest.image_span,

@@ -27,10 +27,12 @@ pub(crate) fn decide(
         false => Transport::SharedMemory,
     };
     let by_service = matches!(reach, Reach::Inwards | Reach::Services);
-    let (wait, full) = (
-        if reach == Reach::Services { Wait::Park } else { Wait::Spin },
-        if by_service { Full::Drop } else { Full::Fault },
-    );
+    let wait = match reach {
+        Reach::Services if guest => Wait::SpinThenPark,
+        Reach::Services => Wait::Park,
+        _ => Wait::Spin,
+    };
+    let full = if by_service { Full::Drop } else { Full::Fault };
     let delivery = delivery(link, reach);
     plan::Link {
         from,
@@ -61,6 +63,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
         let guests = [a, b].map(|home| draft.domains[home.domain].guest().is_some());
         match guests {
             [false, false] => refused(link, reach, a.domain == b.domain),
+            [true, true] => refused_between_guests(link),
             _ => refused_to_guest(link, reach),
         }
         meaningless(link, reach);
@@ -76,15 +79,16 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
     }
 }
 
+/// Reports a link with both ends in guests.
+fn refused_between_guests(link: &Link<'_>) {
+    let message = "a guest has links to the core and to services only";
+    let help = "link it to a node of the core or to a service, and that one to the guest";
+    link.fields.report.error(link.node.span, message, help);
+}
+
 /// Reports what cannot be had on a link to or from a guest.
 fn refused_to_guest(link: &Link<'_>, reach: Reach) {
     let report = link.fields.report;
-    if reach == Reach::Services {
-        let message = "a guest has links to the core only";
-        let help = "link it to a node of the core, and that one to the service or the guest";
-        report.error(link.node.span, message, help);
-        return;
-    }
     if let Some(other) = link.transport.filter(|&given| given != Transport::CarveOut) {
         let message =
             format!("transport {} cannot cross to another operating system", other.word());
@@ -97,6 +101,7 @@ fn refused_to_guest(link: &Link<'_>, reach: Reach) {
         report.error(link.fields.at("sync"), message, help);
     }
     refused_delivery(link, reach);
+    refused_wait(link, reach);
 }
 
 /// Reports options that cannot be had where a link leads.
@@ -147,10 +152,16 @@ fn refused(link: &Link<'_>, reach: Reach, same_domain: bool) {
         refuse("transport", message, "remove it, or write shared_memory");
     }
     refused_delivery(link, reach);
+    refused_wait(link, reach);
+}
+
+/// Reports a service that would poll.
+fn refused_wait(link: &Link<'_>, reach: Reach) {
     let polls = |wait: &Wait| matches!(wait, Wait::Spin | Wait::Yield);
     if let Some(wait) = link.wait.filter(|wait| reach == Reach::Services && polls(wait)) {
+        let message = format!("services cannot wait with {}", wait.word());
         let help = "write park or spin_then_park: a service that polls takes a CPU from the core";
-        refuse("wait", &format!("services cannot wait with {}", wait.word()), help);
+        link.fields.report.error(link.fields.at("wait"), message, help);
     }
 }
 

@@ -2,14 +2,11 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use sinew_carve_out::{LinkRow, NODES_MAX};
+use sinew_carve_out::{BELLS_MAX, LinkRow, NODES_MAX};
 
 use crate::kernel::Task;
 use crate::once::Once;
 use crate::{agent, kernel};
-
-/// Bells past it wake nobody; a board has no more.
-const BELLS_MAX: usize = 32;
 
 static NODES: [Once<Task>; NODES_MAX] = [const { Once::new() }; NODES_MAX];
 /// For each bell a bit for each node that it wakes.

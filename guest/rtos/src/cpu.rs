@@ -120,6 +120,12 @@ pub(crate) fn counter_hz() -> u32 {
     read_cp15!("0", "c14", "c0", "0")
 }
 
+/// Since the start of the counter.
+pub(crate) fn now_ns() -> u64 {
+    let (count, hz) = (counter(), u64::from(counter_hz()));
+    count / hz * 1_000_000_000 + count % hz * 1_000_000_000 / hz
+}
+
 /// The generic timer's virtual counter.
 pub(crate) fn counter() -> u64 {
     let (low, high): (u32, u32);

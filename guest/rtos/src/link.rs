@@ -4,7 +4,7 @@ use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use sinew_carve_out::{Delivery, Direction, RegionRow};
+use sinew_carve_out::{Delivery, Direction, LinkRow, RegionRow};
 use sinew_link::latest::Fresh;
 use sinew_link::{Corrupt, Os, RawMemory, RegionError, Wait, broadcast, latest, queue};
 
@@ -75,10 +75,9 @@ impl Link {
 
     /// Takes a message, if there is one; of a queue it looks so often.
     pub(crate) fn receive(&mut self, message: &mut [u8], polls: u32) -> Result<Received, Fault> {
-        let base = self.base();
+        let (base, bell) = (self.base(), self.bell(0));
         let received = |is_new| Received { is_new, lost: 0 };
         if let End::QueueIn(reader) = &mut self.end {
-            let bell = Bell { number: self.row.link.bell, park_ms: 0, base };
             let taken = take(reader, base, message, polls);
             if taken == Ok(true) {
                 board::after_write(base + READERS, LINE);
@@ -102,8 +101,7 @@ impl Link {
 
     /// Whether there was room.
     pub(crate) fn send(&mut self, message: &[u8]) -> Result<bool, Fault> {
-        let base = self.base();
-        let bell = Bell { number: self.row.link.bell, park_ms: 0, base };
+        let (base, bell) = (self.base(), self.bell(0));
         let mut written = 0..self.row.size as usize;
         let sent = match &mut self.end {
             End::QueueOut(writer) => {
@@ -141,20 +139,28 @@ impl Link {
     /// Sleeps until there may be a message or room: until the bell rings, so long at most; without
     /// a bell for a millisecond.
     pub(crate) fn park(&mut self, park_ms: u32) {
-        /// Before any deadline but that of a guest that stops.
-        const NO_DEADLINE: u64 = u64::MAX - 1;
-        let base = self.base();
-        let bell = Bell { number: self.row.link.bell, park_ms, base };
-        let deadline_ns = Some(NO_DEADLINE);
-        match &mut self.end {
-            End::QueueIn(reader) if bell.number != 0 => {
-                reader.wait(Wait::Park, deadline_ns, &bell);
-            }
-            End::QueueOut(writer) if bell.number != 0 => {
-                writer.wait_room(Wait::Park, deadline_ns, &bell);
-            }
-            _ => kernel::wait_ms(1),
+        if self.row.link.bell == 0 {
+            return kernel::wait_ms(1);
         }
+        // Nothing comes from who has gone in order. Who takes its place rings.
+        if self.is_closed() {
+            return kernel::wait_ms(park_ms);
+        }
+        let bell = self.bell(park_ms);
+        let deadline_ns = Some(cpu::now_ns().saturating_add(u64::from(park_ms) * 1_000_000));
+        match &mut self.end {
+            End::QueueIn(reader) => reader.wait(Wait::Park, deadline_ns, &bell),
+            End::QueueOut(writer) => writer.wait_room(Wait::Park, deadline_ns, &bell),
+            End::LatestIn(reader) => reader.wait(Wait::Park, deadline_ns, &bell),
+            End::BroadcastIn(reader) => reader.wait(Wait::Park, deadline_ns, &bell),
+            End::LatestOut(_) | End::BroadcastOut(_) => true,
+        };
+    }
+
+    /// The bell of this link.
+    fn bell(&self, park_ms: u32) -> Bell {
+        let LinkRow { bell: number, node, .. } = self.row.link;
+        Bell { number, node: node as usize, park_ms, base: self.base() }
     }
 
     /// The end of a queue that the guest reads.
@@ -242,6 +248,8 @@ fn put(
 /// Wakes the other side on Linux; and wakes a node that serves, when Linux rings.
 struct Bell {
     number: u32,
+    /// Whose link it is.
+    node: usize,
     /// Longest sleep without another look.
     park_ms: u32,
     /// Of the region.
@@ -266,12 +274,11 @@ impl Os for Bell {
         board::ring(self.number);
     }
 
-    /// Past every deadline once the guest stops, so that who waits ends.
+    /// Past every deadline once the node is to stop, so that who waits ends.
     fn now_ns(&self) -> u64 {
-        if agent::is_stopping() {
+        if agent::is_to_stop(self.node) {
             return u64::MAX;
         }
-        let (count, hz) = (cpu::counter(), u64::from(cpu::counter_hz()));
-        count / hz * 1_000_000_000 + count % hz * 1_000_000_000 / hz
+        cpu::now_ns()
     }
 }

@@ -82,8 +82,9 @@ impl Runner {
     fn run(&mut self) {
         let period = self.period_us / STEP_US;
         let mut release = agent::wait_for_run();
+        let (number, trial) = (self.number, self.trial);
         let (node, io) = self.parts();
-        if let Some(served) = node.serve(&mut Serving::new(io)) {
+        if let Some(served) = node.serve(&mut Serving::new(io, number, trial)) {
             return served.unwrap_or_else(|fault| agent::failed(&fault));
         }
         let mut number = 0;

@@ -1,9 +1,10 @@
 //! A node that serves: it has its thread for itself and answers messages when they come, instead of
 //! a cycle in each period.
 
+use sinew_carve_out::Trial;
 use sinew_link::{RawMemory, queue};
 
-use crate::{Fault, Io, agent, kernel};
+use crate::{Fault, Io, agent, guest, kernel, trial};
 
 /// A queue that the guest reads.
 pub type QueueIn = queue::Reader<RawMemory>;
@@ -20,17 +21,31 @@ pub struct Patience {
     pub park_ms: u32,
 }
 
+impl Default for Patience {
+    /// Some tens of microseconds, then it sleeps.
+    fn default() -> Patience {
+        Patience { polls: 100, park_ms: 50 }
+    }
+}
+
 /// The thread of a node that serves.
-pub struct Serving<'a>(Io<'a>);
+pub struct Serving<'a> {
+    io: Io<'a>,
+    node: usize,
+    /// What goes wrong on purpose, and at which beat.
+    trial: (Trial, u32),
+    /// When Linux was last told of the node, in ticks.
+    shown: u32,
+}
 
 impl<'a> Serving<'a> {
-    pub(crate) fn new(io: Io<'a>) -> Serving<'a> {
-        Serving(io)
+    pub(crate) fn new(io: Io<'a>, node: usize, trial: (Trial, u32)) -> Serving<'a> {
+        Serving { io, node, trial, shown: kernel::ticks() }
     }
 
     /// Ports and counters. Nothing is sent but by the calls here.
     pub fn io(&mut self) -> &mut Io<'a> {
-        &mut self.0
+        &mut self.io
     }
 
     /// The queues of an input and an output themselves: without a copy of the message in the port,
@@ -40,19 +55,38 @@ impl<'a> Serving<'a> {
     /// # Panics
     /// If there are no such ports, or nothing is linked to one: a bug of the kind.
     pub fn queues(&mut self, from: usize, to: usize) -> Option<(&mut QueueIn, &mut QueueOut)> {
-        let ports = self.0.ports.get_disjoint_mut([from, to]).expect("two ports of the kind");
+        let ports = self.io.ports.get_disjoint_mut([from, to]).expect("two ports of the kind");
         let [from, to] = ports.map(|port| &mut port.links[0]);
         Some((from.reader()?, to.writer()?))
     }
 
     /// Whether the node is to end.
     pub fn is_stopping(&self) -> bool {
-        agent::is_stopping()
+        agent::is_to_stop(self.node)
     }
 
     /// Lets other nodes run for a millisecond.
-    pub fn pause(&self) {
+    ///
+    /// # Errors
+    /// What a drill lets go wrong.
+    pub fn pause(&mut self) -> Result<(), Fault> {
         kernel::wait_ms(1);
+        self.beat()
+    }
+
+    /// The heartbeat of a node without cycles. Linux is told once a millisecond at most.
+    fn beat(&mut self) -> Result<(), Fault> {
+        let cycles = &mut self.io.status.cycles;
+        if self.trial.0 != Trial::None && *cycles == self.trial.1 {
+            trial::act(self.trial.0)?;
+        }
+        *cycles = cycles.wrapping_add(1);
+        let now = kernel::ticks();
+        if let Some(guest) = guest::get().filter(|_| now != self.shown) {
+            guest.carve_out.set_tally(self.node, self.io.status);
+            self.shown = now;
+        }
+        Ok(())
     }
 
     /// Waits for the next message of an input; `false`: the guest stops.
@@ -65,10 +99,11 @@ impl<'a> Serving<'a> {
     pub fn receive(&mut self, port: usize, patience: Patience) -> Result<bool, Fault> {
         let mut polls = patience.polls.max(1);
         while !self.is_stopping() {
-            if self.0.poll(port, polls)? {
+            self.beat()?;
+            if self.io.poll(port, polls)? {
                 return Ok(true);
             }
-            self.0.link(port).park(patience.park_ms);
+            self.io.link(port).park(patience.park_ms);
             polls = 1;
         }
         Ok(false)
@@ -97,11 +132,12 @@ impl<'a> Serving<'a> {
     pub fn forward(&mut self, from: usize, to: usize, patience: Patience) -> Result<bool, Fault> {
         while !self.is_stopping() {
             for _ in 0..patience.polls.max(1) {
-                if self.0.forward(from, to)? {
+                if self.io.forward(from, to)? {
                     return Ok(true);
                 }
             }
-            self.0.link(to).park(patience.park_ms);
+            self.io.link(to).park(patience.park_ms);
+            self.beat()?;
         }
         Ok(false)
     }

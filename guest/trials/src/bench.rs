@@ -141,8 +141,7 @@ impl Answer {
             let Some((reader, writer)) = serving.queues(IN, OUT) else { return 0 };
             let receive = |message: &mut [u8]| reader.try_receive(message) == Ok(true);
             burst(polls, &mut message, receive, |message| writer.try_send(message).is_ok())
-        });
-        Ok(())
+        })
     }
 }
 
@@ -172,7 +171,7 @@ fn answer_bursts(
     serving: &mut Serving<'_>,
     polls: u32,
     mut burst: impl FnMut(&mut Serving<'_>, u32) -> u32,
-) {
+) -> Result<(), Fault> {
     let mut looks = polls;
     while !serving.is_stopping() {
         let answered = burst(serving, looks.max(1));
@@ -180,10 +179,11 @@ fn answer_bursts(
         *counter = counter.wrapping_add(answered);
         looks = polls;
         if answered == 0 {
-            serving.pause();
+            serving.pause()?;
             looks = 1;
         }
     }
+    Ok(())
 }
 
 /// The node has no cycles: it serves.
@@ -300,11 +300,10 @@ impl Ring {
         let [there, back] = self.rings;
         if self.is_in_step {
             let ends = (self.end(there, there), self.end(back, back));
-            self.answer(ends.0, ends.1, serving);
+            self.answer(ends.0, ends.1, serving)
         } else {
-            self.answer(self.end(there, ()), self.end(back, ()), serving);
+            self.answer(self.end(there, ()), self.end(back, ()), serving)
         }
-        Ok(())
     }
 
     fn end<S: InStep>(&self, ring: SharedBytes, in_step: S) -> RingEnd<'static, S> {
@@ -316,10 +315,10 @@ impl Ring {
         mut there: RingEnd<'_, S>,
         mut back: RingEnd<'_, S>,
         serving: &mut Serving<'_>,
-    ) {
+    ) -> Result<(), Fault> {
         let mut message = vec![0; self.bytes];
         answer_bursts(serving, self.polls, |_, polls| {
             burst(polls, &mut message, |it| there.receive(it), |it| back.send(it))
-        });
+        })
     }
 }

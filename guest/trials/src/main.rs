@@ -6,6 +6,7 @@ extern crate alloc;
 
 mod bench;
 mod echo;
+mod numbered;
 mod probe;
 mod ring;
 mod sharer;
@@ -14,6 +15,8 @@ mod trouble;
 // And `echo_c`, of examples/echo.c.
 sinew_guest::kinds![
     echo::KIND,
+    numbered::MIRROR,
+    numbered::PASSER,
     probe::KIND,
     sharer::KIND,
     trouble::KIND,

@@ -51,7 +51,14 @@ fn name(text: &str) -> Name {
 
 fn setup<'a>(board: &'a BoardRow, carve_out: &Region) -> GuestSetup<'a> {
     let (image, carve_out) = (Path::new("/nowhere/guard"), carve_out.clone());
-    GuestSetup { image, board, carve_out, nodes: &[], rows: &[] }
+    GuestSetup {
+        image,
+        board,
+        carve_out,
+        nodes: &[],
+        rows: &[],
+        bells: GuestBells::of(&[]).expect("bells"),
+    }
 }
 
 fn start(board: &BoardRow, carve_out: &Region) -> Keeper {
@@ -271,11 +278,13 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     with(RegionRow { offset: 0x1000, ..row }, "row 'in' has 4096 bytes from 0x1000");
     with(RegionRow { size: 128 << 10, ..row }, "row 'in' has 131072 bytes from 0x10000");
     let link = |bell, node| LinkRow { bell, node, ..link };
-    with(RegionRow { link: link(8, 0), ..row }, "row 'in' has bell 8, expected 0 to 7");
+    with(RegionRow { link: link(1, 0), ..row }, "row 'in' has bell 1, expected 0 to 0");
     with(RegionRow { link: link(0, 1), ..row }, "row 'in' is for node 1, which there is not");
     let nodes = &[node; NODES_MAX + 1];
     let words = "the guest has 17 nodes, at most 16";
     refuses(GuestSetup { nodes, ..setup(&IDLE, &memory) }, words);
+    let bells = GuestBells::of(&[RegionRow { link: link(32, 0), ..row }]).expect("bells");
+    refuses(GuestSetup { bells, ..setup(&IDLE, &memory) }, "the guest has 33 bells, at most 32");
     let odd = Region::shared("test", 96 << 10).expect("memory");
     refuses(setup(&IDLE, &odd), "the carve-out has 98304 bytes");
     let nameless = Region::anonymous(128 << 10).expect("memory");

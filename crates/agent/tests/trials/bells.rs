@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-use sinew_agent::Doorbell;
 use sinew_core::clock::now_ns;
 use sinew_core::sys::Region;
+use sinew_core::transport::Doorbell;
 use sinew_link::queue::{Reader, SendError, Writer};
 use sinew_link::{Os, Wait};
 
@@ -20,15 +20,15 @@ const SIZE: usize = 64;
 const IN_VAIN: Duration = Duration::from_secs(2);
 
 /// A doorbell without the link's own limit of a sleep: who is not rung for sleeps on.
-struct Patient<'a> {
-    doorbell: Doorbell<'a>,
+struct Patient {
+    doorbell: Doorbell,
     rings: bool,
     sleep_max: Duration,
     sleeps: Cell<u32>,
     is_lost: Cell<bool>,
 }
 
-impl Os for Patient<'_> {
+impl Os for Patient {
     fn yield_now(&self) {
         self.doorbell.yield_now();
     }
@@ -56,7 +56,7 @@ fn pattern(number: u32) -> [u8; SIZE] {
     std::array::from_fn(|at| number.to_le_bytes()[at % 4].wrapping_add(at as u8 / 4))
 }
 
-fn send(writer: &mut Writer<Region>, os: &Patient<'_>) -> bool {
+fn send(writer: &mut Writer<Region>, os: &Patient) -> bool {
     for number in 0..MESSAGES {
         // Now and then the guest is to find nothing and sleep.
         if number % 50 == 0 {
@@ -73,7 +73,7 @@ fn send(writer: &mut Writer<Region>, os: &Patient<'_>) -> bool {
     true
 }
 
-fn receive(reader: &mut Reader<Region>, os: &Patient<'_>) -> bool {
+fn receive(reader: &mut Reader<Region>, os: &Patient) -> bool {
     let mut message = [0; SIZE];
     for number in 0..MESSAGES {
         while !reader.try_receive(&mut message).expect("a whole link") {
@@ -95,7 +95,7 @@ fn there_and_back(rings: bool, sleep_max: Duration) -> Option<(bool, u32)> {
     let (mut writer, mut reader) = (life.writer(), life.reader());
     let bells = life.keeper.bells();
     let patient = |bell, rings| {
-        let doorbell = bells.doorbell(bell);
+        let doorbell = bells.doorbell(bell).expect("bells");
         Patient { doorbell, rings, sleep_max, sleeps: Cell::new(0), is_lost: Cell::new(false) }
     };
     let ended = AtomicBool::new(false);

@@ -28,7 +28,7 @@ fn a_link_is_invalidated_before_each_receive_and_cleaned_after_each_send() {
         return;
     };
     let (mut writer, mut reader) = (life.writer(), life.reader());
-    let [there, back] = [1, 2].map(|bell| life.keeper.bells().doorbell(bell));
+    let [there, back] = [1, 2].map(|bell| life.keeper.bells().doorbell(bell).expect("bells"));
     let mut message = [0; SIZE];
     for number in 0..MESSAGES {
         message[..4].copy_from_slice(&number.to_le_bytes());

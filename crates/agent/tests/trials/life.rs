@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sinew_agent::boards::BoardRow;
 use sinew_agent::image::{self, ImageFile};
-use sinew_agent::{GuestProgress, GuestSetup, Keeper};
+use sinew_agent::{GuestBells, GuestProgress, GuestSetup, Keeper};
 use sinew_carve_out::{
     DATA, Delivery, Direction, LinkRow, Name, NodeRow, Order, PAGE, RegionRow, Trial, VALUES_MAX,
 };
@@ -78,8 +78,9 @@ impl Life {
             value_count: values.len() as u32,
             trial: (Trial::None, 0),
         };
+        let bells = GuestBells::of(&rows).expect("bells");
         let (carve_out, nodes, rows) = (memory.clone(), &[node][..], &rows[..]);
-        let setup = GuestSetup { image: &path, board, carve_out, nodes, rows };
+        let setup = GuestSetup { image: &path, board, carve_out, nodes, rows, bells };
         let keeper = Keeper::start(setup).expect("a life");
         let mut life = Life { memory, keeper, shapes, printed: String::new() };
         life.until(|progress| progress == GuestProgress::Ready);

@@ -5,6 +5,7 @@
 //! A carrier with descriptors may travel to another process; there it becomes a [`Sender`] or a
 //! [`Receiver`].
 
+mod doorbell;
 mod kernel;
 mod mutex;
 mod pipe;
@@ -17,11 +18,13 @@ mod wait;
 use std::io;
 use std::os::fd::OwnedFd;
 
+pub use doorbell::Doorbell;
 pub use kernel::Kernel;
 pub use region::{look, open_in, tuning};
 use sinew_link::queue;
 use sinew_plan::plan::{Delivery, Link, LinkTuning, Sync, Transport, Wait};
 
+use self::doorbell::Parking;
 use crate::fault::Fault;
 use crate::sys::Region;
 
@@ -66,8 +69,20 @@ impl LinkShape {
 pub enum Carrier {
     /// Bytes that both sides map.
     Region(Region),
+    /// Bytes that a guest maps, and the bells with which both sides wake each other.
+    Guest(Region, Doorbell),
     /// One end of a byte stream.
     Stream(OwnedFd),
+}
+
+impl Carrier {
+    /// The bytes that both sides map; a stream has none.
+    pub fn region(&self) -> Option<&Region> {
+        match self {
+            Carrier::Region(region) | Carrier::Guest(region, _) => Some(region),
+            Carrier::Stream(_) => None,
+        }
+    }
 }
 
 /// What became of a message that was handed to [`Sender::send`].
@@ -131,14 +146,63 @@ pub trait Sender: Send {
 
 /// The place of the next message, to be written part by part: for messages so large that a copy of
 /// the whole costs more than the rest of the link. Nobody gets a reference into the region, because
-/// a peer may write there at any time. To be sent with
-/// [`commit_and_wake`](queue::Claim::commit_and_wake); dropped, nothing is.
-pub type Claim<'a> = queue::Claim<'a, Region>;
+/// a peer may write there at any time. To be sent with [`commit`](Claim::commit); dropped, nothing
+/// is.
+pub struct Claim<'a> {
+    slot: queue::Claim<'a, Region>,
+    parking: &'a Parking,
+}
+
+impl Claim<'_> {
+    /// Bytes of the message.
+    #[expect(clippy::len_without_is_empty, reason = "a message is never empty")]
+    pub fn len(&self) -> usize {
+        self.slot.len()
+    }
+
+    /// Writes a part of the message, `offset` bytes from its start. What no part covers is an
+    /// earlier message, or anything.
+    ///
+    /// # Panics
+    /// If the part reaches past the end of the message.
+    pub fn write_at(&mut self, offset: usize, part: &[u8]) {
+        self.slot.write_at(offset, part);
+    }
+
+    /// Sends the message, and wakes a reader that sleeps.
+    pub fn commit(self) {
+        self.slot.commit_and_wake(self.parking);
+    }
+}
 
 /// The next message, where it stands, to be read part by part. A writer that breaks the rules can
 /// change it between two reads: check what was copied, not what stands there. To be freed with
-/// [`release_and_wake`](queue::Peek::release_and_wake); dropped, it stays the next.
-pub type Peek<'a> = queue::Peek<'a, Region>;
+/// [`release`](Peek::release); dropped, it stays the next.
+pub struct Peek<'a> {
+    slot: queue::Peek<'a, Region>,
+    parking: &'a Parking,
+}
+
+impl Peek<'_> {
+    /// Bytes of the message.
+    #[expect(clippy::len_without_is_empty, reason = "a message is never empty")]
+    pub fn len(&self) -> usize {
+        self.slot.len()
+    }
+
+    /// Copies a part of the message, which begins `offset` bytes from its start.
+    ///
+    /// # Panics
+    /// If the part reaches past the end of the message.
+    pub fn read_at(&self, offset: usize, into: &mut [u8]) {
+        self.slot.read_at(offset, into);
+    }
+
+    /// Frees the place of the message, and wakes a writer that waits for room.
+    pub fn release(self) {
+        self.slot.release_and_wake(self.parking);
+    }
+}
 
 /// What a link says that has no such places.
 fn no_places() -> Fault {

@@ -8,7 +8,7 @@ use sinew_link::observe::Seen;
 use sinew_link::{Corrupt, Layout, RegionError, Tuning, broadcast, latest, queue};
 use sinew_plan::plan::{Delivery, LinkTuning, SlotLayout, Sync, Wait};
 
-use super::kernel::Kernel;
+use super::doorbell::Parking;
 use super::{Carrier, Claim, LinkShape, Peek, Received, Receiver, Sender, Sent, mutex};
 use crate::clock::pause_ns;
 use crate::fault::{Cause, Fault};
@@ -161,20 +161,20 @@ pub(super) fn sender(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Send
 }
 
 fn sender_for<L: Length>(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Sender>, Fault> {
-    let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
-    let (memory, tuning) = (region.clone(), tuned(shape, &layout));
+    let ((region, parking), layout) = (region(carrier)?, layout(shape));
+    let (memory, wait, tuning) = (region.clone(), strategy(shape.wait), tuned(shape, &layout));
     let end: Box<dyn Sender> = match shape.delivery {
         Delivery::Queue => {
             let end = queue::Writer::attach(memory, &layout).map_err(refused)?.tuned(tuning);
-            Box::new(QueueSender { end, wait, closed: false, length: PhantomData::<L> })
+            Box::new(QueueSender { end, wait, parking, closed: false, length: PhantomData::<L> })
         }
         Delivery::Latest => {
             let end = latest::Writer::attach(memory, &layout).map_err(refused)?.tuned(tuning);
-            Box::new(LatestSender { end, closed: false, length: PhantomData::<L> })
+            Box::new(LatestSender { end, parking, closed: false, length: PhantomData::<L> })
         }
         Delivery::Broadcast => {
             let end = broadcast::Writer::attach(memory, &layout).map_err(refused)?.tuned(tuning);
-            Box::new(BroadcastSender { end, closed: false })
+            Box::new(BroadcastSender { end, parking, closed: false })
         }
     };
     Ok(match shape.sync {
@@ -192,21 +192,21 @@ fn receiver_for<L: Length>(
     carrier: Carrier,
     shape: &LinkShape,
 ) -> Result<Box<dyn Receiver>, Fault> {
-    let (region, layout, wait) = (region(carrier)?, layout(shape), strategy(shape.wait));
-    let (memory, tuning) = (region.clone(), tuned(shape, &layout));
+    let ((region, parking), layout) = (region(carrier)?, layout(shape));
+    let (memory, wait, tuning) = (region.clone(), strategy(shape.wait), tuned(shape, &layout));
     let end: Box<dyn Receiver> = match shape.delivery {
         Delivery::Queue => {
             let end = queue::Reader::attach(memory, &layout).map_err(refused)?.tuned(tuning);
-            Box::new(QueueReceiver { end, wait, length: PhantomData::<L> })
+            Box::new(QueueReceiver { end, wait, parking, length: PhantomData::<L> })
         }
         Delivery::Latest => {
             let end = latest::Reader::attach(memory, &layout).map_err(refused)?.tuned(tuning);
-            Box::new(LatestReceiver { end, wait, length: PhantomData::<L> })
+            Box::new(LatestReceiver { end, wait, parking, length: PhantomData::<L> })
         }
         Delivery::Broadcast => {
             let end = broadcast::Reader::attach(memory, &layout).map_err(refused)?.tuned(tuning);
             let message = vec![0; shape.message_size as usize];
-            Box::new(BroadcastReceiver { end, wait, message })
+            Box::new(BroadcastReceiver { end, wait, parking, message })
         }
     };
     Ok(match shape.sync {
@@ -224,9 +224,10 @@ pub fn look(region: &Region, shape: &LinkShape) -> Option<Seen> {
     }
 }
 
-fn region(carrier: Carrier) -> Result<Region, Fault> {
+fn region(carrier: Carrier) -> Result<(Region, Parking), Fault> {
     match carrier {
-        Carrier::Region(region) => Ok(region),
+        Carrier::Region(region) => Ok((region, Parking::Futex)),
+        Carrier::Guest(region, doorbell) => Ok((region, Parking::Doorbell(doorbell))),
         Carrier::Stream(_) => Err(Fault::new(
             Cause::System,
             format_args!("got a stream, expected a region; open and use one transport"),
@@ -272,6 +273,7 @@ fn receive<E>(
 struct QueueSender<L> {
     end: queue::Writer<Region>,
     wait: sinew_link::Wait,
+    parking: Parking,
     closed: bool,
     length: PhantomData<L>,
 }
@@ -283,7 +285,7 @@ impl<L: Length> Sender for QueueSender<L> {
         }
         match self.end.try_send(L::of(message)) {
             Ok(()) => {
-                self.end.wake(&Kernel);
+                self.end.wake(&self.parking);
                 Ok(Sent::Done)
             }
             Err(queue::SendError::Full) => Ok(Sent::Full),
@@ -296,35 +298,37 @@ impl<L: Length> Sender for QueueSender<L> {
             return Ok(None);
         }
         match self.end.claim() {
-            Ok(claim) => Ok(Some(claim)),
+            Ok(slot) => Ok(Some(Claim { slot, parking: &self.parking })),
             Err(queue::SendError::Full) => Ok(None),
             Err(queue::SendError::Corrupt) => Err(corrupt(Corrupt)),
         }
     }
 
     fn wait_room(&mut self, until_ns: u64) -> bool {
-        self.end.wait_room(self.wait, Some(until_ns), &Kernel) || self.end.is_peer_closed()
+        self.end.wait_room(self.wait, Some(until_ns), &self.parking) || self.end.is_peer_closed()
     }
 
     fn close(&mut self) {
         self.closed = true;
         self.end.close();
-        self.end.wake(&Kernel);
+        self.end.wake(&self.parking);
     }
 }
 
 struct QueueReceiver<L> {
     end: queue::Reader<Region>,
     wait: sinew_link::Wait,
+    parking: Parking,
     length: PhantomData<L>,
 }
 
 impl<L: Length> Receiver for QueueReceiver<L> {
     fn receive(&mut self, into: &mut [u8]) -> Result<Received, Fault> {
+        let parking = &self.parking;
         let take = |end: &mut queue::Reader<Region>| {
             let found = end.try_receive(L::of_mut(into))?;
             if found {
-                end.wake(&Kernel);
+                end.wake(parking);
             }
             Ok(found.then_some(0))
         };
@@ -332,23 +336,25 @@ impl<L: Length> Receiver for QueueReceiver<L> {
     }
 
     fn peek(&mut self) -> Result<Option<Peek<'_>>, Fault> {
-        self.end.peek().map_err(corrupt)
+        let slot = self.end.peek().map_err(corrupt)?;
+        Ok(slot.map(|slot| Peek { slot, parking: &self.parking }))
     }
 
     fn wait(&mut self, until_ns: u64) -> bool {
-        self.end.wait(self.wait, Some(until_ns), &Kernel) || self.end.is_peer_closed()
+        self.end.wait(self.wait, Some(until_ns), &self.parking) || self.end.is_peer_closed()
     }
 }
 
 impl<L> Drop for QueueReceiver<L> {
     fn drop(&mut self) {
         self.end.close();
-        self.end.wake(&Kernel);
+        self.end.wake(&self.parking);
     }
 }
 
 struct LatestSender<L> {
     end: latest::Writer<Region>,
+    parking: Parking,
     closed: bool,
     length: PhantomData<L>,
 }
@@ -359,7 +365,7 @@ impl<L: Length> Sender for LatestSender<L> {
             return Ok(Sent::Closed);
         }
         self.end.send(L::of(message));
-        self.end.wake(&Kernel);
+        self.end.wake(&self.parking);
         Ok(Sent::Done)
     }
 
@@ -370,13 +376,14 @@ impl<L: Length> Sender for LatestSender<L> {
     fn close(&mut self) {
         self.closed = true;
         self.end.close();
-        self.end.wake(&Kernel);
+        self.end.wake(&self.parking);
     }
 }
 
 struct LatestReceiver<L> {
     end: latest::Reader<Region>,
     wait: sinew_link::Wait,
+    parking: Parking,
     length: PhantomData<L>,
 }
 
@@ -392,12 +399,13 @@ impl<L: Length> Receiver for LatestReceiver<L> {
     }
 
     fn wait(&mut self, until_ns: u64) -> bool {
-        self.end.wait(self.wait, Some(until_ns), &Kernel) || self.end.is_peer_closed()
+        self.end.wait(self.wait, Some(until_ns), &self.parking) || self.end.is_peer_closed()
     }
 }
 
 struct BroadcastSender {
     end: broadcast::Writer<Region>,
+    parking: Parking,
     closed: bool,
 }
 
@@ -407,7 +415,7 @@ impl Sender for BroadcastSender {
             return Ok(Sent::Closed);
         }
         self.end.send(message);
-        self.end.wake(&Kernel);
+        self.end.wake(&self.parking);
         Ok(Sent::Done)
     }
 
@@ -418,13 +426,14 @@ impl Sender for BroadcastSender {
     fn close(&mut self) {
         self.closed = true;
         self.end.close();
-        self.end.wake(&Kernel);
+        self.end.wake(&self.parking);
     }
 }
 
 struct BroadcastReceiver {
     end: broadcast::Reader<Region>,
     wait: sinew_link::Wait,
+    parking: Parking,
     /// A message that is overwritten while it is copied ends here, not at the caller.
     message: Vec<u8>,
 }
@@ -440,7 +449,7 @@ impl Receiver for BroadcastReceiver {
     }
 
     fn wait(&mut self, until_ns: u64) -> bool {
-        self.end.wait(self.wait, Some(until_ns), &Kernel) || self.end.is_peer_closed()
+        self.end.wait(self.wait, Some(until_ns), &self.parking) || self.end.is_peer_closed()
     }
 }
 
@@ -450,7 +459,7 @@ macro_rules! close_on_drop {
         impl$(<$length>)? Drop for $end$(<$length>)? {
             fn drop(&mut self) {
                 self.end.close();
-                self.end.wake(&Kernel);
+                self.end.wake(&self.parking);
             }
         }
     )* };

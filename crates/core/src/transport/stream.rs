@@ -106,7 +106,7 @@ pub(super) fn receiver(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn Re
 fn descriptor(carrier: Carrier) -> Result<OwnedFd, Fault> {
     match carrier {
         Carrier::Stream(stream) => Ok(stream),
-        Carrier::Region(_) => {
+        Carrier::Region(_) | Carrier::Guest(..) => {
             Err(system(format_args!("got a region, expected a stream; open and use one transport")))
         }
     }

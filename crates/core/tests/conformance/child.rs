@@ -46,8 +46,11 @@ impl Peer {
     /// Starts a child with `carrier`, which is gone from here afterwards.
     pub(super) fn start(case: &Case, part: Part, carrier: Carrier) -> Peer {
         let descriptor = match &carrier {
-            Carrier::Region(it) => it.file().expect("it crosses processes").as_raw_fd(),
             Carrier::Stream(stream) => stream.as_raw_fd(),
+            other => {
+                let region = other.region().expect("it is no stream");
+                region.file().expect("it crosses processes").as_raw_fd()
+            }
         };
         let shape = &case.shape;
         let (part, count) = match part {

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use sinew_core::transport::{Carrier, Kernel, Received, Receiver, Sender, Sent};
+use sinew_core::transport::{Carrier, Received, Receiver, Sender, Sent};
 use sinew_spec::plan::{Delivery, Sync, Wait};
 
 use super::child::{HELD_AFTER, Part, Peer};
@@ -37,7 +37,7 @@ pub(super) fn send_in_place(case: &Case, sender: &mut dyn Sender, number: u32) {
     for (at, part) in message.chunks(PART).enumerate().rev() {
         claim.write_at(at * PART, part);
     }
-    claim.commit_and_wake(&Kernel);
+    claim.commit();
 }
 
 /// Reads the next message part by part, which is `expected`, and frees its place.
@@ -50,7 +50,7 @@ fn expect_in_place(case: &Case, receiver: &mut dyn Receiver, expected: u32) {
         peek.read_at(at * PART, part);
     }
     assert_eq!(number(&message, expected), Ok(expected), "{case}");
-    peek.release_and_wake(&Kernel);
+    peek.release();
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_peer_that_overwrites_what_is_read_changes_no_more_than_what_is_read() {
         region.words().iter().for_each(|word| word.store(u32::MAX, Ordering::Relaxed));
         peek.read_at(0, &mut after);
         assert_eq!((number(&before, 0), after), (Ok(0), [0xff; 64]), "{case}");
-        peek.release_and_wake(&Kernel);
+        peek.release();
         let refusal = text(receiver.peek().map(|_| ()));
         assert!(refusal.starts_with("bad_peer"), "{case}: {refusal}");
     }

@@ -41,10 +41,7 @@ fn rounds() -> impl Iterator<Item = (Case, Rng)> {
 
 /// A region once more, for who takes a dead side's place; a stream has died with it.
 fn again(carrier: &Carrier) -> Option<Carrier> {
-    match carrier {
-        Carrier::Region(region) => Some(Carrier::Region(region.clone())),
-        Carrier::Stream(_) => None,
-    }
+    carrier.region().cloned().map(Carrier::Region)
 }
 
 /// What must not grow: descriptors, children, names in /dev/shm.

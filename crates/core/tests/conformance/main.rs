@@ -126,8 +126,7 @@ impl fmt::Display for Case {
 
 /// What a carrier is made of that both sides map.
 fn region(carrier: &Carrier) -> &Region {
-    let Carrier::Region(region) = carrier else { panic!("a stream has no region") };
-    region
+    carrier.region().expect("a stream has no region")
 }
 
 /// The mutex in a region: behind everything else.

@@ -6,9 +6,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use sinew_agent::{BoardRow, GuestProgress, GuestSetup, Keeper};
+use sinew_agent::{BoardRow, GuestBells, GuestProgress, GuestSetup, Keeper};
 use sinew_carve_out::{NodeRow, NodeTally, Order, image};
 use sinew_control::counters::{BEATS, DROPPED, LOST, RECEIVED, SENT};
+use sinew_core::bell::Bell;
 use sinew_core::board::{BoardState, DomainOrder, FaultAt};
 use sinew_core::clock::now_ns;
 use sinew_core::fault::{Cause, Fault};
@@ -48,12 +49,23 @@ pub(super) fn run(process: &Process<'_>, domain: &Domain, guest: &Guest) -> Resu
         carve_out: memory,
         nodes: &nodes,
         rows: &rows,
+        bells: bells(process).map_err(system("cannot have the guest's bells"))?,
     };
     let keeper = Keeper::start(setup).map_err(system("cannot start the guest"))?;
     say(format_args!("life {}, emulated by process {}", keeper.epoch(), keeper.process()));
     let ended = Agent { process, keeper, nodes: watched, ordered: Order::Wait, say_ns: 0 }.serve();
     kill_strays(&process.launch.marker);
     ended
+}
+
+/// The keeper's bells, and those of the links, which are numbered in the order of the plan.
+fn bells(process: &Process<'_>) -> io::Result<GuestBells> {
+    let mut bells = GuestBells::of(&[])?;
+    for &(_, linux, guest) in &process.launch.open.bells {
+        bells.of_linux.push(Bell::adopt(adopt(linux)?));
+        bells.of_guest.push(Bell::adopt(adopt(guest)?));
+    }
+    Ok(bells)
 }
 
 struct Agent<'a> {

@@ -44,10 +44,7 @@ impl Wrap for Injections<'_> {
 
     fn sender(&self, carrier: Carrier, link: usize) -> Result<Box<dyn Sender>, Fault> {
         let planned = &self.plan.links[link];
-        let region = match &carrier {
-            Carrier::Region(region) => Some(region.clone()),
-            Carrier::Stream(_) => None,
-        };
+        let region = carrier.region().cloned();
         let sender = (row(planned.transport).sender)(carrier, &LinkShape::of(planned))?;
         Ok(match Injection::of(self.all, Target::Link(link)) {
             None => sender,

@@ -32,7 +32,7 @@ use super::injected::{self, Injections};
 use super::{Process, await_end, await_order, system, wake_with_parents_end};
 use crate::confine::kill_strays;
 use crate::profile::Profiler;
-use crate::service::{Service, ServiceIo};
+use crate::service::{Input, Service, ServiceIo};
 use crate::watch::{Shown, Watch};
 
 /// Beside the stop deadline: the parent's patience ends first, if there is a parent.
@@ -248,7 +248,7 @@ fn make(
     let (mut of_inputs, mut of_outputs): (Vec<_>, Vec<_>) =
         ports.map(|_| (None, Vec::new())).unzip();
     for (link, end) in inputs(plan, index, ends)? {
-        of_inputs[link.to.port] = Some(end);
+        of_inputs[link.to.port] = Some(Input::new(end));
     }
     for (link, end) in outputs(process, index, ends)? {
         of_outputs[link.from.port].push(end);

@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use fastrand::Rng;
 use sinew_carve_out::CarveOut;
 use sinew_control::status::EventKind;
+use sinew_core::bell::Bell;
 use sinew_core::clock::now_ns;
 use sinew_core::ends::{crosses_domains, leader, link_ends};
 use sinew_core::sys::Region;
@@ -35,6 +36,9 @@ pub(super) struct Links {
     readers: BTreeMap<usize, Carrier>,
     /// By domain, the memory that a guest and the core see; the regions of its links lie there.
     carve_outs: BTreeMap<usize, Region>,
+    /// Of each link at whose ends a service and a guest sleep: the bell that Linux hears, and the
+    /// one that the guest hears. They outlive both, as the regions do.
+    bells: BTreeMap<usize, [Bell; 2]>,
     /// Those that a service has broken, as was told.
     broken: BTreeSet<usize>,
 }
@@ -72,9 +76,23 @@ impl Links {
                 };
                 self.writers.insert(index, writer);
                 self.readers.insert(index, reader);
+                if guest::has_bell(plan, link) {
+                    self.bells.insert(index, [Bell::create()?, Bell::create()?]);
+                }
             }
         }
         Ok(())
+    }
+
+    /// The bells of the links of a domain: the link, the bell that Linux hears, the guest's.
+    pub(super) fn bells_of(&self, plan: &Plan, domain: usize) -> Vec<(usize, RawFd, RawFd)> {
+        let is_its = |link: usize| {
+            let Link { from, to, .. } = plan.links[link];
+            [from, to].iter().any(|end| plan.nodes[end.node].domain == domain)
+        };
+        let bells = self.bells.iter().filter(|(link, _)| is_its(**link));
+        let file = |bell: &Bell| bell.as_fd().as_raw_fd();
+        bells.map(|(&link, [linux, guest])| (link, file(linux), file(guest))).collect()
     }
 
     /// Where the region of a link lies in the memory of a guest.
@@ -113,8 +131,8 @@ impl Links {
     /// The descriptors that domain `domain` needs, for writing and for reading.
     pub(super) fn ends_of(&self, plan: &Plan, domain: usize) -> (Numbers, Numbers) {
         let descriptor = |carrier: &Carrier| match carrier {
-            Carrier::Region(region) => number(region),
             Carrier::Stream(file) => file.as_fd().as_raw_fd(),
+            other => other.region().map_or(-1, number),
         };
         // A guest finds its ends in its memory.
         let is_guest = plan.domains[domain].guest().is_some();
@@ -136,7 +154,7 @@ impl Links {
     /// regions take here.
     pub(super) fn keep_regions(&mut self) {
         let kept = |_: &usize, carrier: &mut Carrier| match carrier {
-            Carrier::Region(region) => {
+            Carrier::Region(region) | Carrier::Guest(region, _) => {
                 region.let_go();
                 true
             }
@@ -148,10 +166,7 @@ impl Links {
 
     /// The region of a link, if it has one and it joins two domains.
     pub(super) fn region(&self, plan: &Plan, link: usize) -> Option<&Region> {
-        match self.readers.get(&leader(plan, link))? {
-            Carrier::Region(region) => Some(region),
-            Carrier::Stream(_) => None,
-        }
+        self.readers.get(&leader(plan, link))?.region()
     }
 }
 

@@ -77,6 +77,7 @@ impl Spawner<'_> {
                 board: number(board.region()),
                 observed,
                 carve_out: self.links.carve_out(at),
+                bells: self.links.bells_of(&request.plan, at),
                 writers,
                 readers,
                 ..open

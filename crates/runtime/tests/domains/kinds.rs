@@ -18,6 +18,7 @@ use sinew_runtime::ServiceEntry;
 use zerocopy::FromBytes;
 
 use crate::flows::{Acts, BEAT, Beat, STEP};
+use crate::guests::{CALLER, Caller};
 use crate::service_kinds::{HUB, Hub, SERVANT, Servant};
 use crate::watcher::{WATCHER, Watcher};
 
@@ -44,6 +45,7 @@ pub(crate) const NODES: &[NodeEntry] = &[
 
 const SERVICES: &[ServiceEntry] = &[
     ServiceEntry { kind: &SERVANT, make: |p| Ok(Box::new(Servant::new(p))) },
+    ServiceEntry { kind: &CALLER, make: |p| Ok(Box::new(Caller::new(p))) },
     ServiceEntry { kind: &WATCHER, make: |p| Ok(Box::new(Watcher::new(p))) },
 ];
 

@@ -12,6 +12,7 @@ mod counted;
 mod faults;
 mod flows;
 mod free;
+mod guests;
 mod hold;
 mod hostile_services;
 mod kinds;
@@ -34,6 +35,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
 use rustix::process::{Pid, Signal, kill_process};
+use sinew_agent::{BoardRow, image};
 use sinew_control::Spec;
 use sinew_control::place;
 use sinew_core::board::FaultAt;
@@ -43,8 +45,8 @@ use sinew_core::trace::ThreadId;
 use sinew_core::{Cause, privileges};
 use sinew_runtime::domain;
 use sinew_runtime::run::{DOMAIN_COMMAND, Outcome, Run, RunRequest};
-use sinew_spec::plan::TargetMachine;
-use sinew_spec::{SpecSource, compile};
+use sinew_spec::plan::{Board, Plan, TargetMachine};
+use sinew_spec::{GuestImage, SpecSource, compile, images_of};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -63,6 +65,7 @@ const SERVICES: &[&[Test]] = &[
     hold::TESTS,
     watch::TESTS,
     flows::TESTS,
+    guests::TESTS,
 ];
 
 /// All tests of realtime domains; `cargo test` filters them by name as usual.
@@ -214,15 +217,30 @@ fn request(text: &str) -> RunRequest {
 }
 
 fn request_on(text: &str, cpus: &[u32]) -> RunRequest {
-    let catalogue = kinds::all().catalogue();
     let machine = TargetMachine::of(cpus.to_vec());
-    let source = SpecSource { file: "test.yaml", text, overrides: &[], images: &[] };
-    let plan = compile(&source, &catalogue, &machine).unwrap_or_else(|errors| {
-        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        panic!("{}", errors.join("\n"))
-    });
+    let (images, plan) = compiled(text, &machine);
+    let plan = plan.unwrap_or_else(|errors| panic!("{errors}"));
     let (file, text, base) = ("test.yaml".into(), text.into(), PathBuf::from("."));
-    RunRequest::new(Spec { file, text, base, machine, ..Spec::default() }, plan)
+    RunRequest::new(Spec { file, text, base, images, machine, ..Spec::default() }, plan)
+}
+
+/// Why a graph is refused.
+fn refused(text: &str) -> String {
+    compiled(text, &TargetMachine::of(vec![0, 1])).1.expect_err("it is to be refused")
+}
+
+fn compiled(text: &str, machine: &TargetMachine) -> (Vec<GuestImage>, Result<Plan, String>) {
+    let read = |(image, board): (String, Board)| {
+        let table = image::read(Path::new(&image), BoardRow::of(board));
+        GuestImage { image, board, table: table.map(|image| image.table().to_vec()) }
+    };
+    let images: Vec<_> = images_of(text).into_iter().map(read).collect();
+    let source = SpecSource { file: "test.yaml", text, overrides: &[], images: &images };
+    let plan = compile(&source, &kinds::all().catalogue(), machine).map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        errors.join("\n")
+    });
+    (images, plan)
 }
 
 /// Runs a graph to its end. `each_poll` sees the run and how many records of domain 0 there are.

@@ -6,6 +6,8 @@
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use sinew_carve_out::BELLS_MAX;
+
 use super::{Device, Register};
 use crate::memory::{self, Rights};
 use crate::{cpu, gic};
@@ -14,8 +16,6 @@ use crate::{cpu, gic};
 pub(crate) const TIMER_INTERRUPT: u32 = 27;
 /// Where the guest sees the carve-out. Not where it is: only offsets may cross.
 pub(crate) const CARVE_OUT: usize = 0x6000_0000;
-/// Bells that the guest hears at most; more of them stay silent.
-const BELLS_MAX: u32 = 32;
 
 /// The interrupt controller; `FreeRTOSConfig.h` has the same addresses.
 pub(crate) const GIC_DISTRIBUTOR: Device = device(0x0800_0000);
@@ -122,7 +122,7 @@ fn hear_bells(function: usize) -> Result<(), &'static str> {
     let vectors = (control.read() >> 16 & 0x7ff) + 1;
     let frame = device(MSI_FRAME).at(0x8).read();
     let (first, lines) = (frame >> 16 & 0x3ff, frame & 0x3ff);
-    let count = vectors.min(lines).min(BELLS_MAX);
+    let count = vectors.min(lines).min(BELLS_MAX as u32);
     BELLS_FROM.store(first, Ordering::Relaxed);
     BELL_COUNT.store(count, Ordering::Relaxed);
     for bell in 0..count {

@@ -3,9 +3,9 @@
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sinew_agent::Doorbell;
 use sinew_core::clock::{Clock, now_ns};
 use sinew_core::sys::Region;
+use sinew_core::transport::Doorbell;
 use sinew_link::queue::{Reader, Writer};
 use sinew_link::{RegionError, Shape, Wait};
 
@@ -22,6 +22,8 @@ const LOOKS: u32 = 10_000;
 pub(super) struct Linked {
     writer: Writer<Region>,
     reader: Reader<Region>,
+    /// Of each.
+    bells: [Doorbell; 2],
 }
 
 impl Linked {
@@ -29,15 +31,16 @@ impl Linked {
     pub(super) fn attach(
         there: (Region, Shape),
         back: (Region, Shape),
+        bells: [Doorbell; 2],
     ) -> Result<Linked, RegionError> {
         let writer = Writer::attach(there.0, &there.1)?;
-        Ok(Linked { writer, reader: Reader::attach(back.0, &back.1)? })
+        Ok(Linked { writer, reader: Reader::attach(back.0, &back.1)?, bells })
     }
 }
 
 /// What messages cross.
 enum Over<'a> {
-    Link { links: &'a mut Linked, there: Doorbell<'a>, back: Doorbell<'a>, wait: Wait },
+    Link { links: &'a mut Linked, wait: Wait },
     Ring { there: RingEnd<'a, ()>, back: RingEnd<'a, ()>, position: &'a mut u32 },
 }
 
@@ -56,11 +59,10 @@ pub(super) struct NearSide<'a> {
 }
 
 impl<'a> NearSide<'a> {
-    /// Over links with these bells; the buffer and where it lies.
+    /// Over links; the buffer and where it lies.
     pub(super) fn over_link(
         case: GuestCase,
         links: &'a mut Linked,
-        (there, back): (Doorbell<'a>, Doorbell<'a>),
         (buffer_at, buffer): (usize, &'a [AtomicU32]),
     ) -> NearSide<'a> {
         let wait = match case.wait {
@@ -68,7 +70,7 @@ impl<'a> NearSide<'a> {
             Waiting::Doorbell => Wait::Park,
             Waiting::SpinThenDoorbell => Wait::SpinThenPark,
         };
-        let over = Over::Link { links, there, back, wait };
+        let over = Over::Link { links, wait };
         if case.crossing == Carriage::Copied {
             return NearSide::new(over, case.crossing, vec![0x5a; case.bytes], &[]);
         }
@@ -147,8 +149,8 @@ impl<'a> NearSide<'a> {
 impl Over<'_> {
     fn trip(&mut self, message: &[u8], answer: &mut [u8]) -> Result<(), Gone> {
         match self {
-            Over::Link { links, there, back, wait } => {
-                let Linked { writer, reader } = links;
+            Over::Link { links, wait } => {
+                let Linked { writer, reader, bells: [there, back] } = links;
                 writer.try_send(message).map_err(|error| Gone(error.to_string()))?;
                 writer.wake(there);
                 let deadline_ns = now_ns() + ANSWER_NS_MAX;

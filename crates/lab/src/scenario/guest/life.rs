@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use sinew_agent::{GuestProgress, GuestSetup, Keeper};
+use sinew_agent::{GuestBells, GuestProgress, GuestSetup, Keeper};
 use sinew_carve_out::{Order, RegionRow};
 use sinew_core::clock::now_ns;
 use sinew_core::sys::Region;
@@ -37,13 +37,13 @@ impl Life {
     /// Starts one for payloads of so many bytes, and waits for its first answer.
     pub(super) fn start(bench: &Bench<'_>, bytes: usize) -> Result<Life, String> {
         let plan = Plan::of(bytes, &bench.image)?;
-        let memory = bench.memory.clone();
+        let (memory, rows) = (bench.memory.clone(), plan.rows());
+        let bells = GuestBells::of(&rows).map_err(|error| format!("no bells: {error}"))?;
         let mut links = vec![];
         for way in &plan.ways {
             clear(&memory, way.rings_at, bytes);
-            links.push(linked(&memory, &way.rows)?);
+            links.push(linked(&memory, &way.rows, &bells)?);
         }
-        let rows = plan.rows();
         let begun_ns = now_ns();
         let keeper = Keeper::start(GuestSetup {
             image: bench.path,
@@ -51,6 +51,7 @@ impl Life {
             carve_out: memory.clone(),
             nodes: &plan.nodes,
             rows: &rows,
+            bells,
         });
         let keeper = keeper.map_err(|error| format!("the guest does not start: {error}"))?;
         let rings = plan.ways.iter().map(|_| 0).collect();
@@ -95,12 +96,9 @@ impl Life {
         let words = self.memory.words();
         match &mut self.links[at] {
             Some(links) => {
-                let bells = self.keeper.bells();
-                let [there, back] =
-                    [0, 1].map(|row| bells.doorbell(way.rows[row].link.bell as usize));
                 let buffer = &words[self.plan.buffer_at / 4..][..case.bytes / 4];
                 let buffer_at = self.plan.buffer_at;
-                NearSide::over_link(case, links, (there, back), (buffer_at, buffer))
+                NearSide::over_link(case, links, (buffer_at, buffer))
             }
             None => {
                 let len = ring_len(case.bytes) / 4;
@@ -161,7 +159,11 @@ fn clear(memory: &Region, at: usize, bytes: usize) {
 }
 
 /// Links made anew, and Linux's ends of them.
-fn linked(memory: &Region, rows: &[RegionRow]) -> Result<Option<Linked>, String> {
+fn linked(
+    memory: &Region,
+    rows: &[RegionRow],
+    bells: &GuestBells,
+) -> Result<Option<Linked>, String> {
     let [there, back] = rows else { return Ok(None) };
     let part = |row: &RegionRow| -> Result<(Region, Shape), String> {
         let file = memory.file().ok_or("the carve-out has no descriptor")?;
@@ -171,7 +173,9 @@ fn linked(memory: &Region, rows: &[RegionRow]) -> Result<Option<Linked>, String>
         create(&region, &shape).map_err(|error| error.to_string())?;
         Ok((region, shape))
     };
-    let (there, back) = (part(there)?, part(back)?);
-    let linked = Linked::attach(there, back).map_err(|error| error.to_string())?;
+    let doorbell = |row: &RegionRow| bells.doorbell(row.link.bell as usize);
+    let doorbell = |row| doorbell(row).map_err(|error| error.to_string());
+    let (bells, there, back) = ([doorbell(there)?, doorbell(back)?], part(there)?, part(back)?);
+    let linked = Linked::attach(there, back, bells).map_err(|error| error.to_string())?;
     Ok(Some(linked))
 }

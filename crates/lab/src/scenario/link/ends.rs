@@ -55,8 +55,8 @@ impl Carriers {
 
 fn descriptor(carrier: &Carrier) -> Option<BorrowedFd<'_>> {
     match carrier {
-        Carrier::Region(region) => region.file(),
         Carrier::Stream(stream) => Some(stream.as_fd()),
+        other => other.region().and_then(Region::file),
     }
 }
 
@@ -77,9 +77,9 @@ impl Ends {
         match case.access {
             Access::Copied => Copied::attach(case, shape, carriers, life).map(Ends::Copied),
             Access::InPlace => {
-                let region = |carrier| match carrier {
-                    Carrier::Region(region) => Ok(region),
-                    Carrier::Stream(_) => Err(Gone("a stream has no slots to work in".into())),
+                let region = |carrier: Carrier| {
+                    let region = carrier.region().cloned();
+                    region.ok_or_else(|| Gone("a stream has no slots to work in".into()))
                 };
                 let LinkShape { message_size, type_hash, capacity, .. } = *shape;
                 let shape = sinew_link::Shape::queue(message_size, type_hash, capacity);

@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::thread::scope;
 
-use sinew_core::sys::Region;
 use sinew_link::queue::{Reader, SendError, Writer};
 use sinew_link::{Shape, Wait, create};
 
 use super::*;
+use crate::sys::Region;
 
 /// How long a sleeper waits for a ring that must come.
 const PATIENCE_NS: u64 = 60_000_000_000;
@@ -16,8 +16,8 @@ const IN_VAIN_NS: u64 = 200_000_000;
 const MESSAGES: u32 = 10_000;
 
 /// A doorbell without the link's own limit of a sleep: who is not rung for sleeps on.
-struct Patient<'a> {
-    doorbell: Doorbell<'a>,
+struct Patient {
+    doorbell: Doorbell,
     /// Whether it rings itself.
     rings: bool,
     sleep_ns_max: u64,
@@ -25,7 +25,7 @@ struct Patient<'a> {
     is_lost: Cell<bool>,
 }
 
-impl Os for Patient<'_> {
+impl Os for Patient {
     fn yield_now(&self) {
         self.doorbell.yield_now();
     }
@@ -56,8 +56,9 @@ fn cross(rings: bool, sleep_ns_max: u64) -> (bool, u32) {
     let region = Region::shared("test", shape.region_len()).expect("memory");
     create(&region, &shape).expect("it is long enough");
     let [there, back] = [(); 2].map(|()| Bell::create().expect("a bell"));
+    let again = |bell: &Bell| bell.try_clone().expect("a descriptor");
     let patient = |hears, rings_at, rings| Patient {
-        doorbell: Doorbell { hears, rings: rings_at },
+        doorbell: Doorbell { hears: again(hears), rings: again(rings_at) },
         rings,
         sleep_ns_max,
         sleeps: Cell::new(0),

@@ -1,0 +1,88 @@
+//! How Linux sleeps at a link to a guest, and how it wakes the guest: two eventfds in the place of
+//! a futex, which the other operating system does not have.
+//!
+//! The link's own words decide who rings: a side says in `waiting` that it is about to sleep, and
+//! looks once more; the other one publishes, then looks at `waiting` (`sinew_link::wait`). So
+//! nobody rings for a peer that is awake, and a ring that comes while a side is only about to sleep
+//! stays in the eventfd and ends that sleep.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::thread::sched_yield;
+use sinew_link::Os;
+
+use super::Kernel;
+use crate::bell::Bell;
+use crate::clock::{now_ns, timespec};
+
+/// The bells of one link, as Linux uses them. Only one thread may wait with it: a ring is heard
+/// once.
+#[derive(Debug)]
+pub struct Doorbell {
+    /// The guest rings it.
+    pub hears: Bell,
+    /// The guest hears it.
+    pub rings: Bell,
+}
+
+impl Os for Doorbell {
+    fn yield_now(&self) {
+        sched_yield();
+    }
+
+    fn futex_wait(&self, word: &AtomicU32, expected: u32, timeout_ns: u64) {
+        // Acquire: pairs with the release of who rings. It moves the word on before it rings.
+        if word.load(Ordering::Acquire) == expected {
+            // A signal ends the sleep early; the link looks.
+            let _ =
+                poll(&mut [PollFd::new(&self.hears, PollFlags::IN)], Some(&timespec(timeout_ns)));
+        }
+        // Before the link looks: who rings from now on is heard by the next sleep.
+        self.hears.hush();
+    }
+
+    fn futex_wake(&self, _word: &AtomicU32) {
+        self.rings.ring();
+    }
+
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+}
+
+/// With what an end sleeps and wakes its peer.
+#[derive(Debug)]
+pub(super) enum Parking {
+    /// With a futex: the peer runs on the same kernel.
+    Futex,
+    /// With bells: the peer runs on another one.
+    Doorbell(Doorbell),
+}
+
+impl Os for Parking {
+    fn yield_now(&self) {
+        sched_yield();
+    }
+
+    fn futex_wait(&self, word: &AtomicU32, expected: u32, timeout_ns: u64) {
+        match self {
+            Parking::Futex => Kernel.futex_wait(word, expected, timeout_ns),
+            Parking::Doorbell(doorbell) => doorbell.futex_wait(word, expected, timeout_ns),
+        }
+    }
+
+    fn futex_wake(&self, word: &AtomicU32) {
+        match self {
+            Parking::Futex => Kernel.futex_wake(word),
+            Parking::Doorbell(doorbell) => doorbell.futex_wake(word),
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+}
+
+#[cfg(test)]
+mod tests;
