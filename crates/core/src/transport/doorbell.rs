@@ -4,9 +4,12 @@
 //! The link's own words decide who rings: a side says in `waiting` that it is about to sleep, and
 //! looks once more; the other one publishes, then looks at `waiting` (`sinew_link::wait`). So
 //! nobody rings for a peer that is awake, and a ring that comes while a side is only about to sleep
-//! stays in the eventfd and ends that sleep.
+//! stays in the eventfd and ends that sleep. A guest that rings without end and without a reason
+//! costs a service a bounded part of a CPU: after such a ring it rests.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::thread::sched_yield;
@@ -15,6 +18,9 @@ use sinew_link::Os;
 use super::Kernel;
 use crate::bell::Bell;
 use crate::clock::{now_ns, timespec};
+
+/// How long who is rung without a reason listens to nobody.
+const REST: Duration = Duration::from_micros(200);
 
 /// The bells of one link, as Linux uses them. Only one thread may wait with it: a ring is heard
 /// once.
@@ -32,14 +38,23 @@ impl Os for Doorbell {
     }
 
     fn futex_wait(&self, word: &AtomicU32, expected: u32, timeout_ns: u64) {
+        let until_ns = now_ns().saturating_add(timeout_ns);
         // Acquire: pairs with the release of who rings. It moves the word on before it rings.
-        if word.load(Ordering::Acquire) == expected {
+        let is_rung = || word.load(Ordering::Acquire) != expected;
+        // The first ring may be an old one: of a message that was found without a sleep.
+        for _ in 0..2 {
+            let left = timespec(until_ns.saturating_sub(now_ns()));
             // A signal ends the sleep early; the link looks.
-            let _ =
-                poll(&mut [PollFd::new(&self.hears, PollFlags::IN)], Some(&timespec(timeout_ns)));
+            let ready = !is_rung()
+                && poll(&mut [PollFd::new(&self.hears, PollFlags::IN)], Some(&left))
+                    .is_ok_and(|ready| ready > 0);
+            // Before anybody looks: who rings from now on is heard by the next sleep.
+            self.hears.hush();
+            if !ready || is_rung() {
+                return;
+            }
         }
-        // Before the link looks: who rings from now on is heard by the next sleep.
-        self.hears.hush();
+        sleep(REST);
     }
 
     fn futex_wake(&self, _word: &AtomicU32) {

@@ -113,3 +113,38 @@ fn a_side_that_does_not_ring_is_noticed() {
     let (all, _) = cross(false, IN_VAIN_NS);
     assert!(!all, "all messages came, though nobody rang for the reader");
 }
+
+#[test]
+fn an_old_ring_does_not_end_a_sleep_and_a_storm_does_not_keep_anybody() {
+    let [hears, rings] = [(); 2].map(|()| Bell::create().expect("a bell"));
+    let (doorbell, word) = (Doorbell { hears, rings }, AtomicU32::new(0));
+    let is_over = AtomicU32::new(0);
+    scope(|threads| {
+        doorbell.hears.ring();
+        let waker = threads.spawn(|| {
+            while !doorbell.is_quiet() {
+                std::thread::yield_now();
+            }
+            // The old ring was heard: this one has a reason.
+            word.store(1, Ordering::Release);
+            doorbell.hears.ring();
+        });
+        doorbell.futex_wait(&word, 0, PATIENCE_NS);
+        assert_eq!(word.load(Ordering::Acquire), 1, "the sleep ended before the word moved on");
+        waker.join().expect("no panic");
+        threads.spawn(|| {
+            while is_over.load(Ordering::Relaxed) == 0 {
+                doorbell.hears.ring();
+            }
+        });
+        (0..10).for_each(|_| doorbell.futex_wait(&word, 1, PATIENCE_NS));
+        is_over.store(1, Ordering::Relaxed);
+    });
+}
+
+impl Doorbell {
+    /// Whether nothing rings that was not heard.
+    fn is_quiet(&self) -> bool {
+        poll(&mut [PollFd::new(&self.hears, PollFlags::IN)], Some(&timespec(0))) == Ok(0)
+    }
+}
