@@ -79,6 +79,8 @@ pub struct Region(Arc<Mapping>);
 struct Mapping {
     base: NonNull<u8>,
     len: usize,
+    /// Bytes before and behind that nobody may touch.
+    guard: usize,
     file: Option<OwnedFd>,
 }
 
@@ -90,10 +92,24 @@ unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: base and len are what mmap gave; the last handle is gone, so nobody reads it now.
-        // It cannot fail for a range that was mapped, and there is nothing to do if it does.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+        let (base, len) = (self.base.as_ptr(), self.len + 2 * self.guard);
+        // SAFETY: base, len and guard are what mmap gave; the last handle is gone, so nobody reads
+        // it now. It cannot fail for a range that was mapped, and nothing is to be done if it does.
+        let _ = unsafe { munmap(base.byte_sub(self.guard).cast(), len) };
     }
+}
+
+/// Bytes of the page before a guarded region, and of that behind it.
+const GUARD: usize = 4096;
+
+/// A file in memory, of a length that nobody can change.
+fn sealed(name: &str, len: usize) -> io::Result<OwnedFd> {
+    let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    ftruncate(&file, len as u64)?;
+    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    // Another user who was given it for reading does not get more by opening it again.
+    fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+    Ok(file)
 }
 
 /// Bytes of a region that a peer has made.
@@ -116,7 +132,7 @@ impl Region {
         let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: the kernel chooses the address, so no memory in use is replaced.
         let base = unsafe { mmap_anonymous(ptr::null_mut(), len, prot, flags) }?;
-        Ok(Region::own(base.cast(), len, None))
+        Ok(Region::own(base.cast(), len, 0, None))
     }
 
     /// Zeroed memory behind a descriptor, sealed so that nobody can resize it.
@@ -124,12 +140,35 @@ impl Region {
     /// # Errors
     /// What memfd_create, ftruncate, fcntl or mmap say.
     pub fn shared(name: &str, len: usize) -> io::Result<Region> {
-        let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        ftruncate(&file, len as u64)?;
-        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        // Another user who was given it for reading does not get more by opening it again.
-        fchmod(&file, Mode::RUSR | Mode::WUSR)?;
-        Region::map(file)
+        Region::map(sealed(name, len)?)
+    }
+
+    /// As [`Region::shared`], between two pages that nobody may touch: a load or store past either
+    /// end is SIGSEGV, whatever else this process has mapped. For a proof that there is none.
+    ///
+    /// # Errors
+    /// As for [`Region::shared`]; or the length is no multiple of 4096.
+    pub fn guarded(name: &str, len: usize) -> io::Result<Region> {
+        if !len.is_multiple_of(GUARD) {
+            return Err(io::Error::other(format!("{len} bytes do not end at a guard's page")));
+        }
+        let file = sealed(name, len)?;
+        let (none, flags) = (ProtFlags::empty(), MapFlags::PRIVATE);
+        // SAFETY: the kernel chooses the address, so no memory in use is replaced.
+        let start = unsafe { mmap_anonymous(ptr::null_mut(), len + 2 * GUARD, none, flags) }?;
+        let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: the bytes lie in what was just mapped, which nobody else knows of; they are in
+        // the file, which cannot shrink.
+        let base =
+            unsafe { mmap(start.byte_add(GUARD), len, rights, flags | MapFlags::FIXED, &file, 0) };
+        match base {
+            Ok(base) => Ok(Region::own(base.cast(), len, GUARD, Some(file))),
+            Err(error) => {
+                // SAFETY: as above. There is nothing to do if it fails.
+                let _ = unsafe { munmap(start, len + 2 * GUARD) };
+                Err(error.into())
+            }
+        }
     }
 
     /// Maps what another process shares.
@@ -181,7 +220,7 @@ impl Region {
         // SAFETY: the kernel chooses the address, so no memory in use is replaced; the bytes are in
         // the file, which cannot shrink.
         let base = unsafe { mmap(ptr::null_mut(), len, rights, flags, &file, from) }?;
-        Ok(Region::own(base.cast(), len, Some(file)))
+        Ok(Region::own(base.cast(), len, 0, Some(file)))
     }
 
     /// A second descriptor of this region, which can only be read from.
@@ -194,9 +233,9 @@ impl Region {
         Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
     }
 
-    fn own(base: *mut u8, len: usize, file: Option<OwnedFd>) -> Region {
+    fn own(base: *mut u8, len: usize, guard: usize, file: Option<OwnedFd>) -> Region {
         let base = NonNull::new(base).expect("mmap gives no null pointer");
-        Region(Arc::new(Mapping { base, len, file }))
+        Region(Arc::new(Mapping { base, len, guard, file }))
     }
 
     /// Length in bytes.
@@ -590,6 +629,26 @@ mod tests {
         one.words()[7].store(0xfeed, Ordering::Relaxed);
         assert_eq!(two.words()[7].load(Ordering::Relaxed), 0xfeed);
         assert_eq!((two.size(), two.words().len()), (8192, 2048));
+    }
+
+    #[test]
+    fn nobody_may_touch_the_pages_around_a_guarded_region() {
+        let region = Region::guarded("test", 8192).expect("memory");
+        region.words().iter().for_each(|word| word.store(0xfeed, Ordering::Relaxed));
+        let from = region.words().as_ptr().addr();
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+        let rights = |address: usize| {
+            let mut lines = maps.lines().filter_map(|line| line.split_once(' '));
+            let found = lines.find(|(range, _)| {
+                let (from, to) = range.split_once('-').expect("a range");
+                let hex = |text| usize::from_str_radix(text, 16).expect("an address");
+                (hex(from)..hex(to)).contains(&address)
+            });
+            found.map(|(_, rest)| &rest[..4])
+        };
+        let found = [from - 1, from, from + 8191, from + 8192].map(rights);
+        assert_eq!(found, [Some("---p"), Some("rw-s"), Some("rw-s"), Some("---p")]);
+        assert!(Region::guarded("test", 8000).is_err(), "its end would not be guarded");
     }
 
     #[test]
