@@ -246,8 +246,8 @@ impl<M: Memory + Clone> Registry<M> {
         Ok(Semaphore::new(self.piece(&entry)?, self.me as usize))
     }
 
-    /// Hands tokens of all semaphores to the other side where it waits for them; how many. To be
-    /// called from time to time, whoever holds them.
+    /// Hands tokens of all semaphores to the other side where it waits for them; how many, at most
+    /// `u32::MAX`. To be called from time to time, whoever holds them.
     pub fn serve_semaphores(&self) -> u32 {
         let all = (0..PLACES).filter_map(|place| self.entry(place));
         let semaphores = all.filter(|entry| entry.wish.class == SharedClass::Semaphore);
@@ -256,7 +256,8 @@ impl<M: Memory + Clone> Registry<M> {
             // Garbage in it is told to who uses it.
             semaphore.serve().ok()
         };
-        semaphores.filter_map(serve).sum()
+        // Four semaphores full of made-up tokens are more than a number holds.
+        semaphores.filter_map(serve).fold(0, u32::saturating_add)
     }
 
     /// Sends a message through a queue that this side holds; whether there was room.

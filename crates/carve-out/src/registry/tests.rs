@@ -127,6 +127,21 @@ fn a_semaphore_and_a_queue_cross_by_name() {
     }
 }
 
+/// Each side may own 2^30 tokens of a semaphore, so four that are lied about are past a u32.
+#[test]
+fn lies_about_tokens_are_handed_over_without_an_overflow() {
+    let (mut linux, guest) = both(LARGE);
+    for text in ["a", "b", "c", "d", "e"] {
+        linux.get(name(text), &SharedWish::semaphore(0), false).expect("room");
+        let at = linux.find(name(text)).expect("there").offset as usize;
+        // What Linux has made, and what the guest waits for.
+        guest.carve_out.words.set(at, sinew_link::semaphore::TOKENS_MAX);
+        guest.carve_out.words.set(at + 128 + 12, u32::MAX);
+    }
+    assert_eq!(linux.serve_semaphores(), u32::MAX);
+    assert_eq!(linux.serve_semaphores(), 0, "none is left");
+}
+
 #[test]
 fn letters_carry_what_is_asked_and_answered() {
     let (linux, mut guest) = both(LARGE);
