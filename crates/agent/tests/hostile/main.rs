@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -452,4 +453,36 @@ fn linux_survives_lies_in_every_word_of_the_carve_out_while_it_uses_them() {
     for what in ["a call that was done", "a lie that was seen through", "a fault", "nonsense"] {
         assert!(seen.contains_key(what), "Linux has never met {what}: {seen:?}");
     }
+}
+
+/// A guest that has one more job each time, and takes its time to say so.
+#[test]
+fn a_list_without_an_end_ends_at_the_deadline() {
+    let memory = Region::guarded("test", SIZE).expect("memory");
+    let setup = GuestSetup {
+        image: Path::new("/nowhere"),
+        board: &IDLE,
+        carve_out: memory.clone(),
+        nodes: &[],
+        rows: &[],
+    };
+    let mut session = GuestSession::new(Keeper::start(setup).expect("a life"));
+    let (carve_out, _) = CarveOut::open(memory).expect("just made");
+    let mut guest = Letters::open(&carve_out, MadeBy::Guest).expect("just made");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            while !is_over.load(Relaxed) {
+                if let Ok(Some(asked)) = guest.asked() {
+                    thread::sleep(Duration::from_millis(20));
+                    let _ = guest.answer(&asked.done().named(name("one more")));
+                }
+                thread::yield_now();
+            }
+        });
+        // Time for a few answers, and far from enough for all that a session asks for.
+        let outcome = session.jobs(Duration::from_millis(200));
+        is_over.store(true, Relaxed);
+        assert_eq!(outcome, Err(SessionError::Refused(SharedRefusal::Late, String::new())));
+    });
 }
