@@ -189,3 +189,34 @@ fn a_guest_comes_back_in_a_new_life_and_its_links_go_on() {
     assert_eq!(run.answer().status, Some(0));
     assert!(!is_alive(agent) && !is_alive(emulator), "nothing is left behind");
 }
+
+/// The order stands in the carve-out, where a guest can write, too. It obeys what nobody ordered,
+/// and that is a failure as any other: it does not keep the guest from coming back.
+#[test]
+fn a_guest_that_stops_though_nobody_told_it_to_is_restarted_by_its_policy() {
+    let Some(_alone) = guest() else { return };
+    let image = ours(IMAGE).with_file_name("trials").display().to_string();
+    // Where the guest sees the word of Linux.
+    let order = 0x6000_0000 + 0x80;
+    let text = format!(
+        "name: unasked\ndomains:\n  guard:\n    guest: {{image: {image}}}\n    restart: {{backoff: \
+         10ms, backoff_max: 10ms, restarts_max: 100, window: 1s}}\nnodes:\n  - {{kind: trouble, \
+         name: trouble, domain: guard, what: 14, cycle: 300, address: {order}}}\n"
+    );
+    let mut command = Command::new(SINEW);
+    command.args(["run", &graph_in("unasked", &text)]);
+    let run = Running::start(command);
+    let pid = run.pid().to_string();
+    wait_until("the run is there", || sinew(["top", &pid, "--once"]).status == Some(0));
+    // Each life does it again, and the next one comes all the same.
+    wait_until("a third life runs", || {
+        let (state, _, restarts) = of_guest(&pid);
+        state == "running" && restarts >= 2
+    });
+    sinew(["stop", &pid]).ended_with(0);
+    let answer = run.answer().ended_with(0);
+    let said = format!("{}{}", answer.out, answer.err);
+    for words in ["life 1,", "the guest has stopped; nobody told it to", "life 2,", "life 3,"] {
+        assert!(said.contains(words), "not said: '{words}' in\n{said}");
+    }
+}

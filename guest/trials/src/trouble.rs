@@ -7,18 +7,21 @@ use core::hint::black_box;
 
 use sinew_guest::{Cycle, Fault, GuestNode, Io, Kind, KindRecord, Parameters, fault, numbers};
 
+/// The order to stop, as Linux writes it into the carve-out.
+const STOP: u32 = 2;
+
 /// The kind's row in the table.
 pub(crate) const KIND: Kind = Kind {
     record: KindRecord::new(
         "trouble",
-        "Does one wrong thing: 1 an instruction that there is not, 2 runs where nothing is, 3 \
-         reads at `address`, 4 breaks a promise of FreeRTOS, 5 uses up its stack, 6 all memory, \
-         7 panics, 8 returns a fault, 9 runs data, 10 writes code, 11 never returns, 12 stops the \
-         core, 13 writes at `address`.",
+        "Does one wrong thing: 1 a bad instruction, 2 runs where nothing is, 3 reads at `address`, \
+         4 breaks a promise of FreeRTOS, 5 uses up its stack, 6 all memory, 7 panics, 8 returns a \
+         fault, 9 runs data, 10 writes code, 11 never returns, 12 stops the core, 13 writes at \
+         `address`, 14 writes the order to stop there.",
         8 * 1024,
         &[],
         &[
-            numbers("what", "Which, see the kind.", "", "8", 1, (0.0, 13.0)),
+            numbers("what", "Which, see the kind.", "", "8", 1, (0.0, 14.0)),
             numbers("cycle", "In which cycle.", "", "10", 1, (0.0, 1e9)),
             numbers("address", "Where, as the guest sees it.", "", "0", 1, (0.0, 4_294_967_295.0)),
         ],
@@ -53,7 +56,8 @@ unsafe extern "C" {
 
 impl Node {
     fn act(&self) -> Result<(), Fault> {
-        // SAFETY: each of these ends the guest, which is what is tested.
+        // SAFETY: each of these ends the guest, which is what is tested; the order is a word that
+        // may hold anything.
         unsafe {
             match self.what {
                 1 => asm!("udf #0"),
@@ -71,6 +75,7 @@ impl Node {
                 11 => asm!("1: b 1b", options(noreturn)),
                 12 => asm!("cpsid if", "1: wfi", "b 1b", options(noreturn)),
                 13 => (self.address as *mut u8).write_volatile(0),
+                14 => (self.address as *mut u32).write_volatile(STOP),
                 _ => {}
             }
         }
