@@ -32,6 +32,9 @@ use crate::signals::stop_on_signals;
 pub(crate) struct DrillArgs {
     /// The graph's YAML file; without it, the arm, whose files are part of this program
     graph: Option<PathBuf>,
+    /// Another graph, to be drilled in the same way: what a change of the graph costs or saves
+    #[arg(long, value_name = "GRAPH", requires = "graph")]
+    beside: Option<PathBuf>,
     /// Only these: node=NAME, domain=NAME, link=FROM->TO, fault=WORD; more after commas
     #[arg(long, value_name = "AXIS=VALUE[,...]")]
     only: Vec<String>,
@@ -69,6 +72,7 @@ Examples:
   sinew drill --quick
   sinew drill --only node=ik,fault=panic,kill --rounds 5
   sinew drill graphs/arm/arm.yaml --only domain=control --json
+  sinew drill graphs/dual_os/arm.yaml --beside graphs/arm/arm.yaml --only node=ik,fault=stop
   sinew drill --list
   sinew drill --article --report partial-failure.html
 
@@ -108,8 +112,15 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
     let outputs = outputs.map_err(LoadError::Request)?;
     let whole = args.graph.is_none() && args.only.is_empty();
     let (rounds, seed) = (args.rounds, args.seed);
-    let beside =
-        if whole && !args.article { beside(nodes, &graph.spec.machine.cpus) } else { None };
+    let beside = match &args.beside {
+        Some(path) => {
+            let other = given(path, &[], nodes)?;
+            let drills = choose(args, &other.plan).map_err(LoadError::Request)?;
+            Some((other, drills))
+        }
+        None if whole && !args.article => beside(nodes, &graph.spec.machine.cpus),
+        None => None,
+    };
     let graphs = [(graph, drills)].into_iter().chain(beside).collect();
     let request = DrillRequest { graphs, rounds, seed, article: whole && !args.list };
     Ok(Prepared { request, outputs, files })

@@ -45,6 +45,7 @@ fn a_request_that_cannot_be_met_is_refused_before_anything_runs() {
         (&["nothing.yaml"], "cannot read the spec"),
         (&["graphs/http/ping.yaml"], "has no realtime domain"),
         (&["--set", "planner.laps=1"], "required arguments were not provided"),
+        (&["--beside", "a.yaml"], "required arguments were not provided"),
     ] {
         let answer = sinew([&["drill"], arguments].concat()).ended_with(2);
         assert!(answer.err.contains(words), "{arguments:?}: {}", answer.err);
@@ -73,6 +74,21 @@ fn a_drill_says_what_happened_and_leaves_nothing_behind() {
     }
     let page = fs::read_to_string(&page).expect("the page");
     assert!(page.contains("<h1>Sinew drill: ") && page.contains("id=\"report\""));
+}
+
+#[test]
+fn two_graphs_are_drilled_side_by_side() {
+    let (calm, arm) = (calm(), ours("graphs/arm/arm.yaml").display().to_string());
+    let only = ["--beside", &arm, "--only", "node=ik,fault=panic"];
+    let list = sinew([&["drill", &calm, "--list", "--json"], &only[..]].concat());
+    let list = list.ended_with(0).json();
+    let of: Vec<_> =
+        list["drills"].as_array().expect("a list").iter().map(|it| &it["of"]).collect();
+    assert_eq!(of, [&Value::Null, &"arm".into()], "{list}");
+    // Whether the bar of two cycles is kept is not looked at here.
+    let text = sinew([&["drill", &calm], &only[..]].concat()).out;
+    let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("no '{words}' in {text}"));
+    assert!(at("\n  ik, panic") < at("\n  ik of arm, panic"), "{text}");
 }
 
 #[test]

@@ -43,7 +43,10 @@ impl DrillReport {
             partial: false,
             rows: request
                 .drills()
-                .map(|(graph, drill)| DrillRow::new(drill, &graph.plan))
+                .map(|(other, drill)| DrillRow {
+                    of: (other.spec.file != graph.spec.file).then(|| other.plan.name.clone()),
+                    ..DrillRow::new(drill, &other.plan)
+                })
                 .collect(),
             article: None,
         }
@@ -64,6 +67,9 @@ pub struct DrillRow {
     pub sort: String,
     /// Its name.
     pub subject: String,
+    /// The graph, if it is not the report's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// What happened.
     pub fault: String,
     /// By which the machine is to have its safe output, or why that is not asked.
@@ -81,6 +87,7 @@ impl DrillRow {
         DrillRow {
             sort: drill.subject.sort().into(),
             subject: drill.subject.name(plan),
+            of: None,
             fault: drill.fault.word().into(),
             rule: drill.rule.words(),
             bar_cycles: drill.rule.cycles(),
@@ -89,9 +96,10 @@ impl DrillRow {
         }
     }
 
-    /// All of it in one word: `node/ik/panic`.
+    /// All of it in one word: `node/ik/panic`, of another graph `arm:node/ik/panic`.
     pub fn id(&self) -> String {
-        format!("{}/{}/{}", self.sort, self.subject, self.fault)
+        let id = format!("{}/{}/{}", self.sort, self.subject, self.fault);
+        self.of.as_ref().map_or(id.clone(), |graph| format!("{graph}:{id}"))
     }
 }
 

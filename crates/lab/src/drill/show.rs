@@ -201,7 +201,12 @@ fn tables(report: &DrillReport) -> Vec<(Table, Range<usize>)> {
     let sorts = [("node", "nodes"), ("domain", "processes of domains"), ("link", "links")];
     let table = |(sort, title): (&str, &str)| {
         let rows = report.rows.iter().filter(|row| row.sort == sort && row.skipped.is_none());
-        let table = Table::of(title, columns(sort), rows.map(cells).collect());
+        let mut rows: Vec<&DrillRow> = rows.collect();
+        // The same drill of two graphs stands side by side.
+        let order: Vec<_> = rows.iter().map(|row| (&row.subject, &row.fault)).collect();
+        let place = |row: &&DrillRow| order.iter().position(|it| *it == (&row.subject, &row.fault));
+        rows.sort_by_cached_key(place);
+        let table = Table::of(title, columns(sort), rows.into_iter().map(cells).collect());
         (!table.rows.is_empty()).then_some((table, 2..9))
     };
     let mut tables: Vec<_> = sorts.into_iter().filter_map(table).collect();
@@ -238,7 +243,7 @@ fn cells(row: &DrillRow) -> Vec<String> {
     let told = row.rounds.iter().flat_map(|round| &round.restarted);
     let back = told.filter(|what| what.starts_with("ready again")).count();
     vec![
-        row.subject.clone(),
+        row.of.as_ref().map_or(row.subject.clone(), |graph| format!("{} of {graph}", row.subject)),
         row.fault.clone(),
         or_none(row.worst(|round| round.stop.safe_ns), ms),
         or_none(row.worst(|round| round.stop.safe_cycles), |n| n.to_string()),
