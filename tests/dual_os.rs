@@ -220,3 +220,25 @@ fn a_guest_that_stops_though_nobody_told_it_to_is_restarted_by_its_policy() {
         assert!(said.contains(words), "not said: '{words}' in\n{said}");
     }
 }
+
+/// The figures of `Board::needs`, against the emulator that is installed.
+#[test]
+fn a_guest_gets_ready_with_the_least_limits_that_a_check_accepts() {
+    let Some(_alone) = guest() else { return };
+    let image = ours(IMAGE).with_file_name("trials").display().to_string();
+    let text = format!(
+        "name: least\ndomains:\n  guard:\n    guest: {{image: {image}}}\n    restart: {{policy: \
+         never}}\n    limits: {{memory: 288MiB, processes: 4, descriptors: 33}}\nnodes:\n  - {{kind: \
+         trouble, name: trouble, domain: guard, cycle: 1000000000}}\n"
+    );
+    let mut command = Command::new(SINEW);
+    command.args(["run", &graph_in("least", &text)]);
+    let run = Running::start(command);
+    let pid = run.pid().to_string();
+    wait_until("the run is there", || sinew(["top", &pid, "--once"]).status == Some(0));
+    wait_until("the guest runs", || of_guest(&pid).0 == "running");
+    sinew(["stop", &pid]).ended_with(0);
+    assert_eq!(run.answer().status, Some(0));
+    let less = graph_in("less", &text.replace("288MiB", "256MiB"));
+    refused(&["check", &less], "guest 'guard' cannot live with memory: 256MiB; it needs 288MiB");
+}

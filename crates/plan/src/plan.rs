@@ -326,6 +326,30 @@ option_enum! {
     }
 }
 
+/// What a guest's domain needs on a board, beside what its nodes add. With less it never gets
+/// ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoardNeeds {
+    /// Private memory of the emulator, bytes.
+    pub memory_bytes: u64,
+    /// Threads and processes of agent and emulator.
+    pub threads: u64,
+    /// Descriptors of the agent, which has more than the emulator; each node adds one.
+    pub descriptors: u64,
+}
+
+impl Board {
+    /// What a guest's domain needs on it: tried out with ever lower limits, and some room.
+    pub fn needs(self) -> BoardNeeds {
+        match self {
+            // QEMU 7.2 gets ready from 272 MiB on where RLIMIT_DATA stands in for a cgroup: 64 MiB
+            // are the guest's, 32 MiB hold translated code. A cgroup counts only what is touched,
+            // some 90 MiB. Of the 4 threads 3 are QEMU's; 31 descriptors do for one node.
+            Board::Virt => BoardNeeds { memory_bytes: 288 << 20, threads: 4, descriptors: 32 },
+        }
+    }
+}
+
 option_enum! {
     /// How both sides of shared bytes keep out of each other's way.
     pub Sync {

@@ -17,6 +17,7 @@ pub(crate) use block::{Block, Gates, Inner};
 pub(crate) use domain::{Domain, Realtime, Role, late};
 pub(crate) use names::{Member, of_file};
 pub(crate) use node::{Link, Node, read_default};
+pub(crate) use service::Service;
 pub(crate) use set::set;
 use sinew_plan::catalogue::Kind;
 use sinew_plan::{Data, GuestImage, Item};

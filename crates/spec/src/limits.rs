@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use sinew_carve_out::{NODES_MAX, Name};
 use sinew_plan::Span;
-use sinew_plan::plan::Flows;
+use sinew_plan::plan::{Board, BoardNeeds, Flows};
 
-use crate::draft::{Draft, Node, Role};
+use crate::draft::{Draft, Node, Role, Service};
 use crate::join::Joined;
 use crate::keys::{DESCRIPTORS_MIN, THREAD_NODES_MAX};
 use crate::place::Home;
+use crate::value::size_text;
 
 /// Nodes and ends of links in a domain.
 #[derive(Clone, Copy, Default)]
@@ -51,14 +52,11 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
                 format!("'flows' has no meaning in '{name}': no node of it takes packets");
             draft.report.error(span, message, "remove it, or put flow nodes in the domain");
         }
+        if let Some(guest) = &service.plan.guest {
+            check_board(draft, service, guest.board, name, nodes);
+            continue;
+        }
         let limits = &service.plan.limits;
-        let check = |key: &str, limit: Option<u64>, at: Span, needed: u64, why: String| {
-            if let Some(limit) = limit.filter(|&limit| limit < needed) {
-                let message =
-                    format!("service '{name}' cannot live with {key}: {limit}; it needs {needed}");
-                draft.report.error(at, message, format!("write {key}: {needed} or more: {why}"));
-            }
-        };
         let mut threads = vec![format!("a thread for each of its {nodes} nodes")];
         let mut needed = nodes + 1;
         if has_flows {
@@ -69,11 +67,49 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
             threads.push(format!("{workers} for its flows, {blocking} for their work that blocks"));
         }
         let why = format!("{}, and one that watches them", threads.join(", "));
-        check("processes", limits.processes, service.processes_at, needed, why);
+        let who = format!("service '{name}'");
+        let of_processes = Limit { key: "processes", at: service.processes_at, text: count };
+        of_processes.check(draft, &who, limits.processes, needed, &why);
         let own = DESCRIPTORS_MIN as u64;
         let why = format!("{own} to begin with, and one for each of {ends} ends of links");
-        check("descriptors", limits.descriptors, service.descriptors_at, own + ends, why);
+        let of_descriptors = Limit { key: "descriptors", at: service.descriptors_at, text: count };
+        of_descriptors.check(draft, &who, limits.descriptors, own + ends, &why);
     }
+}
+
+/// Reports limits below what an emulator and the process that looks after it need.
+fn check_board(draft: &Draft<'_>, service: &Service, board: Board, name: &str, nodes: u64) {
+    let BoardNeeds { memory_bytes, threads, descriptors } = board.needs();
+    let (who, limits, word) = (format!("guest '{name}'"), &service.plan.limits, board.word());
+    let why = format!("the emulator of board '{word}' takes so much");
+    let of_memory = Limit { key: "memory", at: service.memory_at, text: size_text };
+    of_memory.check(draft, &who, limits.memory_bytes, memory_bytes, &why);
+    let why = format!("the threads of the emulator of board '{word}', and one that looks after it");
+    let of_processes = Limit { key: "processes", at: service.processes_at, text: count };
+    of_processes.check(draft, &who, limits.processes, threads, &why);
+    let why = format!("{descriptors} for the emulator of board '{word}', and one for each node");
+    let of_descriptors = Limit { key: "descriptors", at: service.descriptors_at, text: count };
+    of_descriptors.check(draft, &who, limits.descriptors, descriptors + nodes, &why);
+}
+
+/// One of the limits, as the spec writes it.
+struct Limit {
+    key: &'static str,
+    at: Span,
+    text: fn(u64) -> String,
+}
+
+impl Limit {
+    fn check(&self, draft: &Draft<'_>, who: &str, limit: Option<u64>, needed: u64, why: &str) {
+        let Some(limit) = limit.filter(|&limit| limit < needed) else { return };
+        let (key, limit, needed) = (self.key, (self.text)(limit), (self.text)(needed));
+        let message = format!("{who} cannot live with {key}: {limit}; it needs {needed}");
+        draft.report.error(self.at, message, format!("write {key}: {needed} or more: {why}"));
+    }
+}
+
+fn count(number: u64) -> String {
+    number.to_string()
 }
 
 /// Reports guests that cannot hold what the graph gives them.

@@ -98,6 +98,26 @@ fn links_to_a_guest_lie_in_its_memory_and_may_command_an_actuator() {
 }
 
 #[test]
+fn limits_below_what_its_emulator_needs_are_refused() {
+    let with = |limits: &str| {
+        let end = "period: 2ms}}";
+        TEXT.replacen(end, &format!("period: 2ms}}, limits: {{{limits}}}}}"), 1)
+    };
+    let images = [table(&[GUARD])];
+    let least = with("memory: 288MiB, processes: 4, descriptors: 33");
+    assert!(compile_with(&least, &images).is_ok(), "{}", errors(&least, &images));
+    let said = errors(&with("memory: 287MiB, processes: 3, descriptors: 32"), &images);
+    for expected in [
+        "guest 'guard' cannot live with memory: 287MiB; it needs 288MiB",
+        "write memory: 288MiB or more: the emulator of board 'virt' takes so much",
+        "guest 'guard' cannot live with processes: 3; it needs 4",
+        "guest 'guard' cannot live with descriptors: 32; it needs 33",
+    ] {
+        assert!(said.contains(expected), "not said: '{expected}' in\n{said}");
+    }
+}
+
+#[test]
 fn the_images_of_a_text_are_found_before_it_is_compiled() {
     assert_eq!(images_of(TEXT), [("guard.elf".to_owned(), Board::Virt)]);
     assert_eq!(images_of("guest: ["), []);

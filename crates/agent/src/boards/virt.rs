@@ -31,6 +31,9 @@ fn command(start: &EmulatorStart<'_>) -> Command {
     // For a machine that can never have two cores QEMU leaves out the guest's barriers, but Linux
     // is the second one here.
     command.args(["-smp", "1,maxcpus=2"]);
+    // Room for translated code, MiB: more than an image has. Else it depends on the machine, up to
+    // 1 GiB, and so would what the domain needs.
+    command.args(["-accel", "tcg,tb-size=32"]);
     command.args(["-nodefaults", "-display", "none", "-monitor", "none", "-serial", "stdio"]);
     // A guest that resets itself has ended: its next life is ours to begin.
     command.arg("-no-reboot");
@@ -68,6 +71,7 @@ mod tests {
         let all = words.join(" ");
         assert_eq!(command.get_program(), PROGRAM);
         assert!(all.contains("-smp 1,maxcpus=2"), "{all}");
+        assert!(all.contains("-accel tcg,tb-size=32"), "{all}");
         assert!(all.contains("-chardev socket,id=bells,fd=7"), "{all}");
         assert!(all.contains("-device ivshmem-doorbell,chardev=bells,vectors=8"), "{all}");
         assert_eq!(words[words.len() - 2..], ["-kernel", "a b/guard"]);

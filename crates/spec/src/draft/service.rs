@@ -11,6 +11,7 @@ use crate::value::{duration_text, size_text};
 pub(crate) struct Service {
     /// All of it, but for its nodes.
     pub(crate) plan: plan::ServiceDomain,
+    pub(crate) memory_at: Span,
     pub(crate) descriptors_at: Span,
     pub(crate) processes_at: Span,
     /// Where `flows` stands, if it does.
@@ -42,6 +43,7 @@ pub(super) fn read(domain: &Fields<'_>) -> Service {
             },
             guest: domain.entry("guest").and_then(|_| self::guest(&guest)),
         },
+        memory_at: limits.at("memory"),
         descriptors_at: limits.at("descriptors"),
         processes_at: limits.at("processes"),
         flows_at: domain.entry("flows").map(|entry| entry.span),
