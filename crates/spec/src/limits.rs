@@ -20,6 +20,8 @@ struct Members {
     nodes: u64,
     has_flows: bool,
     ends: u64,
+    /// Links between a guest and a service, each with two bells.
+    doorbells: u64,
 }
 
 /// Reports limits below what the nodes and links of a service need. `homes` may have gaps; what is
@@ -35,9 +37,14 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
             false => members.nodes += 1,
         }
     }
-    for end in joined.iter().flat_map(|link| [link.from, link.to]) {
-        if let Some(home) = homes[end.node] {
+    for link in joined {
+        let homes = [link.from, link.to].map(|end| homes[end.node]);
+        let roles = homes.map(|home| home.map(|home| &draft.domains[home.domain]));
+        let has_doorbell = roles.iter().flatten().filter(|it| it.is_service()).count() == 2
+            && roles.iter().flatten().any(|it| it.guest().is_some());
+        for home in homes.into_iter().flatten() {
             members[home.domain].ends += 1;
+            members[home.domain].doorbells += u64::from(has_doorbell);
         }
     }
     // Who is not known, or nowhere, may be meant for any domain.
@@ -45,7 +52,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
     let all_known = draft.nodes.iter().zip(homes).all(is_known);
     for (domain, members) in draft.domains.iter().zip(members) {
         let Role::Service(service) = &domain.role else { continue };
-        let Members { nodes, has_flows, ends } = members;
+        let Members { nodes, has_flows, ends, doorbells } = members;
         let name = domain.name.text;
         if let Some(span) = service.flows_at.filter(|_| all_known && !has_flows) {
             let message =
@@ -53,7 +60,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
             draft.report.error(span, message, "remove it, or put flow nodes in the domain");
         }
         if let Some(guest) = &service.plan.guest {
-            check_board(draft, service, guest.board, name, nodes);
+            check_board(draft, service, guest.board, name, &members);
             continue;
         }
         let limits = &service.plan.limits;
@@ -71,14 +78,18 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
         let of_processes = Limit { key: "processes", at: service.processes_at, text: count };
         of_processes.check(draft, &who, limits.processes, needed, &why);
         let own = DESCRIPTORS_MIN as u64;
-        let why = format!("{own} to begin with, and one for each of {ends} ends of links");
+        let mut why = format!("{own} to begin with, and one for each of {ends} ends of links");
+        if doorbells > 0 {
+            why += &format!(", two more where it leads to a guest ({doorbells})");
+        }
         let of_descriptors = Limit { key: "descriptors", at: service.descriptors_at, text: count };
-        of_descriptors.check(draft, &who, limits.descriptors, own + ends, &why);
+        of_descriptors.check(draft, &who, limits.descriptors, own + ends + 2 * doorbells, &why);
     }
 }
 
 /// Reports limits below what an emulator and the process that looks after it need.
-fn check_board(draft: &Draft<'_>, service: &Service, board: Board, name: &str, nodes: u64) {
+fn check_board(draft: &Draft<'_>, service: &Service, board: Board, name: &str, members: &Members) {
+    let Members { nodes, doorbells, .. } = *members;
     let BoardNeeds { memory_bytes, threads, descriptors } = board.needs();
     let (who, limits, word) = (format!("guest '{name}'"), &service.plan.limits, board.word());
     let why = format!("the emulator of board '{word}' takes so much");
@@ -87,9 +98,18 @@ fn check_board(draft: &Draft<'_>, service: &Service, board: Board, name: &str, n
     let why = format!("the threads of the emulator of board '{word}', and one that looks after it");
     let of_processes = Limit { key: "processes", at: service.processes_at, text: count };
     of_processes.check(draft, &who, limits.processes, threads, &why);
-    let why = format!("{descriptors} for the emulator of board '{word}', and one for each node");
+    let why = format!(
+        "{descriptors} for the emulator of board '{word}', one for each node, and two for each \
+         link to a service"
+    );
     let of_descriptors = Limit { key: "descriptors", at: service.descriptors_at, text: count };
-    of_descriptors.check(draft, &who, limits.descriptors, descriptors + nodes, &why);
+    of_descriptors.check(
+        draft,
+        &who,
+        limits.descriptors,
+        descriptors + nodes + 2 * doorbells,
+        &why,
+    );
 }
 
 /// One of the limits, as the spec writes it.

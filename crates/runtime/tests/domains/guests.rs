@@ -170,7 +170,12 @@ fn a_service_and_a_guest_wake_each_other() {
     if !has_guest() {
         return;
     }
-    let mut stage = Stage::start(&graph(&orders("wake")));
+    // With the least that the check accepts.
+    let graph = graph(&orders("wake"));
+    let graph = graph.replace("caller: {", "caller: {limits: {descriptors: 22}, ");
+    let graph =
+        graph.replace("heartbeat: 10s\n", "heartbeat: 10s\n    limits: {descriptors: 38}\n");
+    let mut stage = Stage::start(&graph);
     goes_on(&mut stage, 100);
     // A node that serves beats as one that has cycles does.
     stage.until("both nodes of the guest", |stage| {
@@ -187,6 +192,16 @@ fn a_guest_is_refused_what_it_cannot_have() {
     }
     let good = graph(Path::new("nowhere"));
     for (from, to, words) in [
+        (
+            "caller: {",
+            "caller: {limits: {descriptors: 21}, ",
+            "service 'caller' cannot live with descriptors: 21; it needs 22",
+        ),
+        (
+            "heartbeat: 10s\n    stop",
+            "limits: {descriptors: 37}\n    stop",
+            "guest 'guest' cannot live with descriptors: 37; it needs 38",
+        ),
         (
             "capacity: 4}]}\n  - kind: mirror",
             "wait: spin}]}\n  - kind: mirror",

@@ -226,7 +226,7 @@ fn request_on(text: &str, cpus: &[u32]) -> RunRequest {
 
 /// Why a graph is refused.
 fn refused(text: &str) -> String {
-    compiled(text, &TargetMachine::of(vec![0, 1])).1.expect_err("it is to be refused")
+    compiled(text, &TargetMachine::of(vec![0, 1])).1.err().expect("it is to be refused")
 }
 
 fn compiled(text: &str, machine: &TargetMachine) -> (Vec<GuestImage>, Result<Plan, String>) {
