@@ -228,8 +228,8 @@ fn a_guest_gets_ready_with_the_least_limits_that_a_check_accepts() {
     let image = ours(IMAGE).with_file_name("trials").display().to_string();
     let text = format!(
         "name: least\ndomains:\n  guard:\n    guest: {{image: {image}}}\n    restart: {{policy: \
-         never}}\n    limits: {{memory: 288MiB, processes: 4, descriptors: 33}}\nnodes:\n  - {{kind: \
-         trouble, name: trouble, domain: guard, cycle: 1000000000}}\n"
+         never}}\n    limits: {{memory: 288MiB, processes: 4, descriptors: 33}}\nnodes:\n  - \
+         {{kind: trouble, name: trouble, domain: guard, cycle: 1000000000}}\n"
     );
     let mut command = Command::new(SINEW);
     command.args(["run", &graph_in("least", &text)]);
