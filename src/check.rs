@@ -13,7 +13,7 @@ use sinew_spec::firewall::Firewall;
 use sinew_spec::{picture, schema};
 
 use crate::answer::print;
-use crate::load::{LoadError, Loaded, load_and_make};
+use crate::load::{LoadError, Loaded, kinds_of, load_and_make};
 use crate::machine::MachineArgs;
 
 /// Check a graph: its spec, its links and the files that its nodes read; run nothing.
@@ -34,8 +34,9 @@ pub(crate) struct CheckArgs {
     /// Prints one JSON object: the errors, or the plan, its firewall and its longest chain.
     #[arg(long)]
     json: bool,
-    /// Prints the JSON schema of a spec, for editors, and checks nothing.
-    #[arg(long, conflicts_with_all = ["file", "set", "json", "report", "profile_machine"])]
+    /// Prints the JSON schema of a spec, for editors, and checks nothing; with a graph it knows the
+    /// kinds of the images of its guests, too.
+    #[arg(long, conflicts_with_all = ["set", "json", "report", "profile_machine"])]
     schema: bool,
 }
 
@@ -45,14 +46,18 @@ const EXAMPLES: &str = "Examples:
   sinew run --json --duration 60s graphs/arm/arm.yaml > run.json
   sinew check --report run.json graphs/arm/arm.yaml
   sinew check --schema > sinew.schema.json    # '# yaml-language-server: $schema=sinew.schema.json'
+  sinew check --schema graphs/dual_os/arm.yaml > dual_os.json    # knows the kinds of its images
 
 Exit status: 0 good, 2 bad request or spec.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &CheckArgs, nodes: &Kinds) -> ExitCode {
-    let Some(file) = &arguments.file else {
-        let kinds = nodes.catalogue();
-        return print(&format!("{:#}\n", schema(&kinds)), ExitCode::SUCCESS);
+    let Some(file) = arguments.file.as_ref().filter(|_| !arguments.schema) else {
+        let kinds = arguments.file.as_ref().map(|file| kinds_of(file, nodes));
+        return match kinds.unwrap_or_else(|| Ok(nodes.catalogue())) {
+            Ok(kinds) => print(&format!("{:#}\n", schema(&kinds)), ExitCode::SUCCESS),
+            Err(error) => error.answer(false),
+        };
     };
     let loaded = arguments
         .machine

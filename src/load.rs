@@ -12,9 +12,11 @@ use sinew_core::privileges;
 use sinew_flow::try_spans;
 use sinew_runtime::Kinds;
 use sinew_runtime::confine::check_user;
+use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::{Plan, TargetMachine};
 use sinew_spec::{
-    Diagnostic, GuestImage, SpecSource, TEXT_LEN_MAX, compile, diagnose, images_of, render,
+    Diagnostic, GuestImage, SpecSource, TEXT_LEN_MAX, compile, diagnose, images_of, kinds_of_image,
+    render,
 };
 
 use crate::answer::{BAD_REQUEST, error_json, print};
@@ -83,6 +85,25 @@ fn read_images(text: &str, base: &Path) -> Vec<GuestImage> {
         GuestImage { image, board, table: table.map(|image| image.table().to_vec()) }
     };
     images_of(text).into_iter().map(read).collect()
+}
+
+/// The catalogue with the kinds of the images that the spec in `path` names, whether or not the
+/// spec is good.
+pub(crate) fn kinds_of(path: &Path, nodes: &Kinds) -> Result<Vec<&'static Kind>, LoadError> {
+    let text =
+        read(path).map_err(|error| LoadError::Request(format!("{}: {error}", path.display())))?;
+    let mut all = nodes.catalogue();
+    for GuestImage { image, table, .. } in read_images(&text, &folder_of(path)) {
+        let kinds = table.and_then(|table| kinds_of_image(&table));
+        let kinds = kinds.map_err(|why| LoadError::Request(format!("image '{image}': {why}")))?;
+        for kind in kinds {
+            // Two images may bring the same one.
+            if !all.iter().any(|known| known.name == kind.name) {
+                all.push(kind);
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// [`load`]s the spec, then makes every node, as a domain would at its start, and drops it again:

@@ -18,6 +18,7 @@ mod program;
 mod replay;
 mod requests;
 mod runs;
+mod schema;
 mod specs;
 mod stops;
 mod systemd;

@@ -43,11 +43,11 @@ pub fn images_of(text: &str) -> Vec<(String, Board)> {
     images
 }
 
-/// The kinds of a table.
+/// The kinds of an image's table.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub(crate) fn kinds(table: &[u8]) -> Result<&'static [&'static Kind], String> {
+pub fn kinds(table: &[u8]) -> Result<&'static [&'static Kind], String> {
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(kinds) = read.get(table) {
         return Ok(kinds);

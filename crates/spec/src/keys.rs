@@ -1,7 +1,7 @@
 //! Every key of a spec: its shape, limits, default and meaning. The reader, the errors and the JSON
 //! schema are made from these tables, so they cannot disagree.
 
-use self::Shape::{Fields, ListOf, MapOf, MapOfLists, Name, Names, Percent, PowerOfTwo};
+use self::Shape::{Fields, ListOf, MapOf, MapOfLists, Name, Names, Percent, PortName, PowerOfTwo};
 use sinew_plan::catalogue::ParameterType;
 use sinew_plan::option_enum;
 use sinew_plan::plan::{Board, Delivery, Full, RestartPolicy, Sync, Transport, Wait};
@@ -38,6 +38,8 @@ pub const PROCESSES_MIN: i64 = 2;
 pub(crate) enum Shape {
     /// Letters, digits, `_` and `-`.
     Name,
+    /// A name of a port, of which it may be one element: `in[0]`.
+    PortName,
     /// A single value, as a parameter of a kind takes it.
     Value(ParameterType),
     /// Hundredths with a `%`, in limits (both included).
@@ -394,7 +396,7 @@ pub(crate) static BLOCK: Table = Table {
 /// A port of a node, without options: one inside a block, or where packets go.
 pub(crate) static INNER: Table = Table {
     what: "a port",
-    keys: &[required("name", Name, "Name of the node."), required("port", Name, "Its port.")],
+    keys: &[required("name", Name, "Name of the node."), required("port", PortName, "Its port.")],
 };
 
 pub(crate) static SAFE: Table = Table {
@@ -414,7 +416,7 @@ pub(crate) static LINK: Table = Table {
     what: "a link",
     keys: &[
         required("name", Name, "Node that reads."),
-        required("port", Name, "Its input port."),
+        required("port", PortName, "Its input port."),
         optional(
             "transport",
             words(Transport::WORDS),

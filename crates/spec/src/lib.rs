@@ -30,7 +30,7 @@ mod value;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, diagnose, render};
-pub use images::images_of;
+pub use images::{images_of, kinds as kinds_of_image};
 pub use nearest::suggest;
 pub use rules::catalogue_errors;
 pub use schema::schema;

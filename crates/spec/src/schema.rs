@@ -9,7 +9,11 @@ use crate::keys::{
 use crate::ports::crossing;
 use crate::value::expected;
 
-/// The schema of a spec with these kinds of nodes.
+/// Which element of a port that has several.
+const ELEMENT: &str = "\\[(0|[1-9][0-9]{0,3})\\]";
+
+/// The schema of a spec with these kinds of nodes. Kinds of a guest's image are known if they are
+/// among them.
 pub fn schema(catalogue: &[&'static Kind]) -> Json {
     let mut root = table(&GRAPH);
     root["properties"]["nodes"]["items"] = nodes(catalogue);
@@ -67,6 +71,10 @@ fn shape(shape: &Shape) -> Json {
     match shape {
         Shape::Name => {
             let pattern = format!("^[A-Za-z0-9_-]{{1,{NAME_LEN_MAX}}}$");
+            json!({"type": "string", "pattern": pattern})
+        }
+        Shape::PortName => {
+            let pattern = format!("^[A-Za-z0-9_-]{{1,{NAME_LEN_MAX}}}({ELEMENT})?$");
             json!({"type": "string", "pattern": pattern})
         }
         Shape::Value(ty) => value(*ty),
@@ -139,7 +147,7 @@ fn outputs(kind: &Kind) -> impl Iterator<Item = (String, Json)> {
         };
         let doc = format!("{} Sends {crosses}.", port.doc);
         let name = match port.name.strip_suffix("[]") {
-            Some(name) => format!("^{name}\\[(0|[1-9][0-9]{{0,3}})\\]$"),
+            Some(name) => format!("^{name}{ELEMENT}$"),
             None => port.name.to_owned(),
         };
         (name, json!({"type": "array", "items": items, "description": doc}))
