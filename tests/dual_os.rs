@@ -232,13 +232,16 @@ fn a_guest_gets_ready_with_the_least_limits_that_a_check_accepts() {
          {{kind: trouble, name: trouble, domain: guard, cycle: 1000000000}}\n"
     );
     let mut command = Command::new(SINEW);
-    command.args(["run", &graph_in("least", &text)]);
+    command.args(["run", "--json", &graph_in("least", &text)]);
     let run = Running::start(command);
     let pid = run.pid().to_string();
     wait_until("the run is there", || sinew(["top", &pid, "--once"]).status == Some(0));
     wait_until("the guest runs", || of_guest(&pid).0 == "running");
+    let top = sinew(["top", &pid, "--once", "--json"]).ended_with(0).json();
+    assert_eq!(top["domains"][0]["role"], "guest");
     sinew(["stop", &pid]).ended_with(0);
-    assert_eq!(run.answer().status, Some(0));
+    let report = run.answer().ended_with(0).json();
+    assert_eq!(report["domains"][0]["role"], "guest");
     let less = graph_in("less", &text.replace("288MiB", "256MiB"));
     refused(&["check", &less], "guest 'guard' cannot live with memory: 256MiB; it needs 288MiB");
 }

@@ -59,9 +59,9 @@ export class DomainsPanel {
     const state = make("span", { class: "state" });
     const figures = HEADS.slice(2, 6).map(() => make("td", { class: "number" }));
     const reason = make("td", { class: "reason" });
-    const restart = role === "service" ? make("button", { type: "button", "aria-label": `Restart ${name}` }, "restart") : null;
+    const restart = role !== "realtime" ? make("button", { type: "button", "aria-label": `Restart ${name}` }, "restart") : null;
     restart?.addEventListener("click", () => this.restart(name));
-    const kind = make("span", { class: "role" }, role === "realtime" ? " core" : "");
+    const kind = make("span", { class: "role" }, role === "realtime" ? " core" : role === "guest" ? " guest" : "");
     const row = make(
       "tr", {}, make("th", { scope: "row" }, called, kind), make("td", {}, state), ...figures, reason, make("td", {}, restart),
     );

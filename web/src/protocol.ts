@@ -78,7 +78,7 @@ export interface Picture {
 
 export interface DomainStatus {
   name: string;
-  role: "realtime" | "service";
+  role: "realtime" | "service" | "guest";
   state: string;
   pid: number | null;
   user: string;

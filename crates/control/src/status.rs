@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use sinew_core::clock::now_ns;
 use sinew_core::privileges::{Asked, Obtained};
+use sinew_plan::plan::Domain;
 
 pub use self::stop::{DomainStop, StopStatus};
 
@@ -63,6 +64,19 @@ words! {
         Realtime = "realtime",
         /// It fails alone.
         Service = "service",
+        /// It fails alone, and its nodes run under another operating system.
+        Guest = "guest",
+    }
+}
+
+impl DomainRole {
+    /// What a planned domain promises.
+    pub fn of(domain: &Domain) -> DomainRole {
+        match domain.service() {
+            Some(service) if service.guest.is_some() => DomainRole::Guest,
+            Some(_) => DomainRole::Service,
+            None => DomainRole::Realtime,
+        }
     }
 }
 

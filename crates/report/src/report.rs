@@ -3,7 +3,7 @@
 mod text;
 
 use serde_json::{Map, Value, json};
-use sinew_control::status::{DomainState, StopStatus};
+use sinew_control::status::{DomainRole, DomainState, StopStatus};
 use sinew_core::board::FaultAt;
 use sinew_core::privileges::{Asked, Obtained};
 use sinew_core::trace::ThreadId;
@@ -175,7 +175,7 @@ impl Report<'_> {
         let rows = rows.map(|((at, domain), process)| {
             let mut row = json!({
                 "name": domain.name,
-                "role": if domain.service().is_some() { "service" } else { "realtime" },
+                "role": DomainRole::of(domain).word(),
                 "pid": process.pid,
                 "resident_kib_max": process.resident_kib_max,
             });

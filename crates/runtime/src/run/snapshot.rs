@@ -258,7 +258,7 @@ impl Run {
         let resident = process.and_then(|process| resident_kib(process.id()).ok());
         DomainStatus {
             name: planned.name.clone(),
-            role: planned.service().map_or(DomainRole::Realtime, |_| DomainRole::Service),
+            role: DomainRole::of(planned),
             pid: process.map(Process::id),
             user: planned.user.clone().or(process.and_then(user)).unwrap_or_default(),
             up_ms: process.map_or(0, |process| (now_ns() - process.started_ns) / 1_000_000),

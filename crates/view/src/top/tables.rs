@@ -123,10 +123,10 @@ fn add_thread(rows: &mut Rows, name: &str, thread: &ThreadStatus, theme: Theme) 
     }
 }
 
-/// Nodes of services: those of the core have no counters of their own.
+/// Nodes of services and guests: those of the core have no counters of their own.
 fn nodes(status: &Status, theme: Theme) -> Rows {
     let mut rows = Rows::new(&["node", "kind", "beats", "received", "lost", "sent", "dropped"]);
-    let services = status.domains.iter().filter(|domain| domain.role == DomainRole::Service);
+    let services = status.domains.iter().filter(|domain| domain.role != DomainRole::Realtime);
     let nodes = services.flat_map(|domain| &domain.nodes);
     for node in nodes.filter(|node| node.flow.is_none()) {
         rows.add([

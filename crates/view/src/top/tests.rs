@@ -149,6 +149,19 @@ fn a_node_of_flows_has_figures_of_its_own() {
 }
 
 #[test]
+fn a_guest_is_called_so_and_its_nodes_have_the_figures_of_a_service() {
+    let status = Status {
+        domains: vec![DomainStatus { role: DomainRole::Guest, ..camera() }],
+        ..fixture::status(vec![])
+    };
+    let tables = tables::moving(&status, Theme { color: false }, 80);
+    let lines: Vec<_> = tables.iter().flatten().map(Line::to_string).collect();
+    for words in ["camera  guest  backoff", "eye   camera     17"] {
+        assert!(lines.iter().any(|line| line.starts_with(words)), "no '{words}' in {lines:#?}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_can_be_scrolled_to() {
     let note = "    2 realtime threads on 1 CPU";
     let (text, _) = picture(80, 20, true, 0);
