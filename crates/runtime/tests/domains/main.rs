@@ -226,7 +226,11 @@ fn request_on(text: &str, cpus: &[u32]) -> RunRequest {
 
 /// Why a graph is refused.
 fn refused(text: &str) -> String {
-    compiled(text, &TargetMachine::of(vec![0, 1])).1.err().expect("it is to be refused")
+    // Not `expect_err`: it prints the whole plan.
+    match compiled(text, &TargetMachine::of(vec![0, 1])).1 {
+        Ok(_) => panic!("it is to be refused:\n{text}"),
+        Err(errors) => errors,
+    }
 }
 
 fn compiled(text: &str, machine: &TargetMachine) -> (Vec<GuestImage>, Result<Plan, String>) {
