@@ -17,13 +17,16 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use sinew_agent::boards::ElfMachine;
-use sinew_agent::{BoardRow, GuestProgress, GuestSession, GuestSetup, Keeper, SessionError};
+use sinew_agent::{
+    BoardRow, GuestBells, GuestProgress, GuestSession, GuestSetup, Keeper, SessionError,
+};
 use sinew_carve_out::{
     CarveOut, DATA, Delivery, Direction, Letters, LinkRow, MadeBy, NODES_MAX, Name, NodeRow, Order,
     PAGE, ROWS_MAX, RegionRow, SIZE_MIN, SharedRefusal, SharedWish, Trial, VALUES_MAX,
 };
 use sinew_core::clock::now_ns;
 use sinew_core::sys::Region;
+use sinew_core::transport::Doorbell;
 use sinew_link::{Memory, PieceMemory, Wait, broadcast, latest, queue};
 use sinew_plan::plan::Board;
 
@@ -213,19 +216,23 @@ const CALLS: &[(&str, Use)] = &[
     }),
     ("wait at latest", |it| {
         let Some(Links { latest: (_, reader), .. }) = &mut it.links else { return };
-        reader.wait(Wait::Park, soon(), &it.session.keeper.bells().doorbell(1));
+        reader.wait(Wait::Park, soon(), &doorbell(&it.session, 1));
     }),
     ("wait at a queue", |it| {
         let Some(Links { queue: (writer, reader), .. }) = &mut it.links else { return };
-        let bell = it.session.keeper.bells().doorbell(2);
+        let bell = doorbell(&it.session, 2);
         writer.wait_room(Wait::SpinThenPark, soon(), &bell);
         reader.wait(Wait::Park, soon(), &bell);
     }),
     ("wait at a broadcast", |it| {
         let Some(Links { broadcast: (_, reader), .. }) = &mut it.links else { return };
-        reader.wait(Wait::Park, soon(), &it.session.keeper.bells().doorbell(3));
+        reader.wait(Wait::Park, soon(), &doorbell(&it.session, 3));
     }),
 ];
+
+fn doorbell(session: &GuestSession, number: usize) -> Doorbell {
+    session.keeper.bells().doorbell(number).expect("descriptors")
+}
 
 /// What never waits: often, between two calls.
 const LOOKS: &[(&str, Use)] = &[
@@ -279,7 +286,7 @@ const LOOKS: &[(&str, Use)] = &[
     }),
     ("use links", |it| {
         let Some(Links { latest, queue, broadcast }) = &mut it.links else { return };
-        let bell = it.session.keeper.bells().doorbell(4);
+        let bell = doorbell(&it.session, 1);
         latest.0.send(&[5; 200]);
         broadcast.0.send(&[5; 40]);
         let _ = (latest.1.has_new(), latest.1.read(&mut [0; 200]));
@@ -359,6 +366,7 @@ fn live(
         carve_out: memory.clone(),
         nodes: std::slice::from_ref(&node),
         rows: &rows,
+        bells: GuestBells::of(&rows).expect("bells"),
     };
     // A peer that lies from the first moment on can make the start fail, and no more.
     lock().aim = Some(aim).filter(|_| life % 4 == 3);
@@ -465,6 +473,7 @@ fn a_list_without_an_end_ends_at_the_deadline() {
         carve_out: memory.clone(),
         nodes: &[],
         rows: &[],
+        bells: GuestBells::of(&[]).expect("bells"),
     };
     let mut session = GuestSession::new(Keeper::start(setup).expect("a life"));
     let (carve_out, _) = CarveOut::open(memory).expect("just made");
