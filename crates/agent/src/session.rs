@@ -6,7 +6,8 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use sinew_carve_out::{
-    AgentLetter, Ask, MadeBy, Name, Order, SharedEntry, SharedHolds, SharedRefusal, SharedWish,
+    AgentLetter, Ask, GuestState, MadeBy, Name, Order, SharedEntry, SharedHolds, SharedRefusal,
+    SharedWish,
 };
 
 use sinew_core::sys::Region;
@@ -127,13 +128,24 @@ impl GuestSession {
         }
     }
 
-    /// Orders something and waits until the guest is so far.
+    /// Orders something and waits until the guest is so far. One that has stopped may be gone by
+    /// then.
     ///
     /// # Errors
     /// The deadline is over, or the guest is no more before.
     pub fn order(&mut self, order: Order, until: GuestProgress, within: Duration) -> Outcome<()> {
         self.keeper.order(order);
-        self.until(within, |it| Ok((it.turn(LOOK)? == until).then_some(())))
+        self.until(within, |it| {
+            let has_stopped = |it: &GuestSession| it.keeper.state() == Some(GuestState::Stopped);
+            match it.turn(LOOK) {
+                Err(SessionError::Over(GuestProgress::Ended(_)))
+                    if until == GuestProgress::Stopped && has_stopped(it) =>
+                {
+                    Ok(Some(()))
+                }
+                found => Ok((found? == until).then_some(())),
+            }
+        })
     }
 
     /// Asks the guest, and waits for its answer.
