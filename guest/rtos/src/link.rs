@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use sinew_carve_out::{Delivery, Direction, LinkRow, RegionRow};
 use sinew_link::latest::Fresh;
-use sinew_link::{Corrupt, Os, RawMemory, RegionError, Wait, broadcast, latest, queue};
+use sinew_link::{Corrupt, Layout, Os, RawMemory, RegionError, Wait, broadcast, latest, queue};
 
 use crate::{Fault, agent, board, cpu, fault, kernel};
 
@@ -23,6 +23,7 @@ pub(crate) struct Link {
     row: RegionRow,
     /// The row's number in the carve-out.
     pub(crate) number: usize,
+    layout: Layout,
     end: End,
 }
 
@@ -70,7 +71,7 @@ impl Link {
                 broadcast::Writer::attach(memory, &shape).map(End::BroadcastOut)
             }
         };
-        Ok(Link { row, number, end: end? })
+        Ok(Link { row, number, layout: shape.layout, end: end? })
     }
 
     /// Takes a message, if there is one; of a queue it looks so often.
@@ -78,7 +79,7 @@ impl Link {
         let (base, bell) = (self.base(), self.bell(0));
         let received = |is_new| Received { is_new, lost: 0 };
         if let End::QueueIn(reader) = &mut self.end {
-            let taken = take(reader, base, message, polls);
+            let taken = take(reader, base, self.layout, message, polls);
             if taken == Ok(true) {
                 board::after_write(base + READERS, LINE);
                 reader.wake(&bell);
@@ -181,6 +182,7 @@ impl Link {
 
     /// Whether who writes it has gone in order.
     pub(crate) fn is_closed(&self) -> bool {
+        board::before_read(self.base() + WRITERS, LINE);
         match &self.end {
             End::QueueIn(end) => end.is_peer_closed(),
             End::LatestIn(end) => end.is_peer_closed(),
@@ -218,14 +220,19 @@ impl Link {
 fn take(
     reader: &mut queue::Reader<RawMemory>,
     base: usize,
+    layout: Layout,
     message: &mut [u8],
     polls: u32,
 ) -> Result<bool, Corrupt> {
     let next = reader.next_at();
+    // What says that there is a message: the sequence, which is the last word of a slot, or the
+    // writer's line.
+    let (sign, len) = match layout {
+        Layout::Sequence => (next.end - 4, 4),
+        Layout::Index => (WRITERS, LINE),
+    };
     for _ in 0..polls {
-        // The sequence is the last word of a slot; without one the writer's line says it.
-        board::before_read(base + WRITERS, LINE);
-        board::before_read(base + next.end - 4, 4);
+        board::before_read(base + sign, len);
         if reader.peek()?.is_some() {
             board::before_read(base + next.start, next.len());
             return reader.try_receive(message);
