@@ -12,7 +12,6 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::thread::sched_yield;
 use sinew_link::Os;
 
 use super::Kernel;
@@ -34,7 +33,7 @@ pub struct Doorbell {
 
 impl Os for Doorbell {
     fn yield_now(&self) {
-        sched_yield();
+        Kernel.yield_now();
     }
 
     fn futex_wait(&self, word: &AtomicU32, expected: u32, timeout_ns: u64) {
@@ -77,7 +76,7 @@ pub(super) enum Parking {
 
 impl Os for Parking {
     fn yield_now(&self) {
-        sched_yield();
+        Kernel.yield_now();
     }
 
     fn futex_wait(&self, word: &AtomicU32, expected: u32, timeout_ns: u64) {
