@@ -142,6 +142,51 @@ fn queue_sequence_layout() {
     prove(&[Site::QueuePublish, Site::QueueFree], || queue_scene(Layout::Sequence));
 }
 
+/// The second message is read before the first is freed, and stands still until it is freed too.
+fn ahead_scene(layout: Layout) {
+    let shape = Shape { layout, ..Shape::queue(4, 0, 2) };
+    let memory = LoomMemory::made(&shape, u32::MAX);
+    let mut writer = queue::Writer::attach(memory.clone(), &shape).expect("made");
+    let mut reader = queue::Reader::attach(memory, &shape).expect("made");
+    let sending = thread::spawn(move || {
+        // The third finds room only where the first was freed.
+        for number in 1..4 {
+            if writer.try_send(&[number; 4]).is_err() {
+                return number - 1;
+            }
+        }
+        3
+    });
+    let mut message = [0; 4];
+    let mut received = 0;
+    let mut ahead = |reader: &mut queue::Reader<LoomMemory>, by: u8| {
+        if let Some(found) = reader.ahead(by.into()).expect("the writer is honest") {
+            found.read_at(0, &mut message);
+            assert_eq!(message, [received + by + 1; 4]);
+        }
+        if let Some(next) = reader.peek().expect("the writer is honest") {
+            next.read_at(0, &mut message);
+            received += 1;
+            assert_eq!(message, [received; 4]);
+            next.release();
+        }
+        received
+    };
+    ahead(&mut reader, 1);
+    let sent = sending.join().expect("no panic");
+    while ahead(&mut reader, 1) != sent {}
+}
+
+#[test]
+fn queue_read_ahead_in_the_index_layout() {
+    prove(&[Site::QueuePublish, Site::QueueFree], || ahead_scene(Layout::Index));
+}
+
+#[test]
+fn queue_read_ahead_in_the_sequence_layout() {
+    prove(&[Site::QueuePublish, Site::QueueFree], || ahead_scene(Layout::Sequence));
+}
+
 /// Reads while three messages are sent: the slot that is read may be overwritten by the third.
 fn latest_scene<const N: usize>() {
     let shape = Shape::latest(N as u32, 0);

@@ -109,6 +109,18 @@ impl<M: Memory> Writer<M> {
         Ok(Claim { writer: self, at })
     }
 
+    /// Where in the region the message `ahead` messages after the next one will stand: for who fills
+    /// several places at a time, through pointers. It is this side's until a [`Claim`] is committed
+    /// for it, and so are those before it.
+    ///
+    /// # Errors
+    /// As [`try_send`](Writer::try_send); [`SendError::Full`] also past the capacity.
+    pub fn place_ahead(&mut self, ahead: u32) -> Result<Range<usize>, SendError> {
+        self.room_for(ahead)?;
+        let Range { start, .. } = self.end.region.extent(self.tail.wrapping_add(ahead));
+        Ok(start..start + self.end.region.message_size)
+    }
+
     /// Where in the region the next message is written, with its sequence: for who keeps caches in
     /// step by hand.
     pub fn next_at(&self) -> Range<usize> {
@@ -139,15 +151,24 @@ impl<M: Memory> Writer<M> {
 
     #[inline(always)]
     fn room(&mut self) -> Result<(), SendError> {
+        self.room_for(0)
+    }
+
+    /// Whether there is room for a message, and for so many before it.
+    #[inline(always)]
+    fn room_for(&mut self, ahead: u32) -> Result<(), SendError> {
         let region = &self.end.region;
-        if self.tail.wrapping_sub(self.head) >= region.capacity() {
+        let capacity = region.capacity();
+        let has_room = |fill: u32| fill < capacity && capacity - fill > ahead;
+        if !has_room(self.tail.wrapping_sub(self.head)) {
             // Acquire: the reader's copies are done before we overwrite.
             self.head = region.word(HEAD).load(ordered(Site::QueueFree, Ordering::Acquire));
             let fill = self.tail.wrapping_sub(self.head);
-            if fill >= region.capacity() {
-                self.full_at = self.tail;
-                let full = fill == region.capacity();
-                return Err(if full { SendError::Full } else { SendError::Corrupt });
+            if !has_room(fill) {
+                if fill >= capacity {
+                    self.full_at = self.tail;
+                }
+                return Err(if fill <= capacity { SendError::Full } else { SendError::Corrupt });
             }
         }
         Ok(())
@@ -287,6 +308,17 @@ impl<M: Memory> Reader<M> {
         Ok(ready.then_some(Peek { reader: self }))
     }
 
+    /// The message `ahead` messages after the next one, to be read in place before its turn; `None`:
+    /// it is not there yet.
+    ///
+    /// # Errors
+    /// As [`try_receive`](Reader::try_receive).
+    pub fn ahead(&mut self, ahead: u32) -> Result<Option<Ahead<'_, M>>, Corrupt> {
+        let is_there = self.ready_for(ahead)?;
+        let at = self.end.region.slot(self.head.wrapping_add(ahead));
+        Ok(is_there.then_some(Ahead { reader: self, at }))
+    }
+
     /// Where in the region the next message stands or will, with its sequence: for who keeps caches
     /// in step by hand.
     pub fn next_at(&self) -> Range<usize> {
@@ -319,33 +351,53 @@ impl<M: Memory> Reader<M> {
         self.end.region.ring(ROOM, os);
     }
 
-    /// Whether there is a message at `head`. Only where none is known do the layouts differ.
+    /// Whether there is a message at `head`.
     #[inline(always)]
     fn ready(&mut self) -> Result<bool, Corrupt> {
         if self.tail != self.head {
             return Ok(true);
         }
-        let (region, head) = (&self.end.region, self.head);
+        self.tail = self.look(self.head)?;
+        if self.tail == self.head {
+            self.empty_at = self.head;
+        }
+        Ok(self.tail != self.head)
+    }
+
+    /// Whether there is a message so many after the one at `head`.
+    fn ready_for(&mut self, ahead: u32) -> Result<bool, Corrupt> {
+        if !self.ready()? || ahead >= self.end.region.capacity() {
+            return Ok(false);
+        }
+        while self.tail.wrapping_sub(self.head) <= ahead {
+            let seen = self.look(self.tail)?;
+            if seen == self.tail {
+                return Ok(false);
+            }
+            self.tail = seen;
+        }
+        Ok(true)
+    }
+
+    /// Up to where messages are there from `position` on, up to which they are known to be. Only
+    /// where none is known do the layouts differ.
+    #[inline(always)]
+    fn look(&self, position: u32) -> Result<u32, Corrupt> {
+        let region = &self.end.region;
         // Acquire: who sees the position sees the payload.
         let acquire = ordered(Site::QueuePublish, Ordering::Acquire);
         let (seen, is_whole) = if region.sequenced {
-            let sequence = region.word(region.sequence(head)).load(acquire);
-            match sequence == last_lap(head, region.capacity()) {
-                true => (head, true),
-                false => (sequence, sequence == head.wrapping_add(1)),
+            let sequence = region.word(region.sequence(position)).load(acquire);
+            match sequence == last_lap(position, region.capacity()) {
+                true => (position, true),
+                false => (sequence, sequence == position.wrapping_add(1)),
             }
         } else {
             let tail = region.word(TAIL).load(acquire);
-            (tail, tail.wrapping_sub(head) <= region.capacity())
+            let most = region.capacity() - position.wrapping_sub(self.head);
+            (tail, tail.wrapping_sub(position) <= most)
         };
-        if !is_whole {
-            return Err(Corrupt);
-        }
-        self.tail = seen;
-        if seen == head {
-            self.empty_at = head;
-        }
-        Ok(seen != head)
+        if is_whole { Ok(seen) } else { Err(Corrupt) }
     }
 
     #[inline(always)]
@@ -395,6 +447,28 @@ impl<M: Memory> Peek<'_, M> {
     #[inline]
     fn at(&self) -> At {
         self.reader.end.region.slot(self.reader.head)
+    }
+}
+
+/// A message that is read in place before its turn; it stays where it is.
+pub struct Ahead<'a, M: Memory> {
+    reader: &'a Reader<M>,
+    at: At,
+}
+
+impl<M: Memory> Ahead<'_, M> {
+    /// Bytes of the message.
+    #[expect(clippy::len_without_is_empty, reason = "a message is never empty")]
+    pub fn len(&self) -> usize {
+        self.reader.end.region.message_size
+    }
+
+    /// Reads a part of the message, `offset` bytes from its start.
+    ///
+    /// # Panics
+    /// If the part reaches past the end of the message.
+    pub fn read_at(&self, offset: usize, part: &mut [u8]) {
+        self.reader.end.region.get_part(self.at, offset, part);
     }
 }
 

@@ -11,8 +11,8 @@ use sinew_core::fault::Fault;
 use sinew_core::halt::Halt;
 use sinew_core::message::Message;
 use sinew_core::sys::Region;
-use sinew_core::transport::{self, Received, Receiver, Sender, Sent};
-use sinew_core::{Parameters, Refusal};
+use sinew_core::transport::{self, Ahead, Place, Received, Receiver, Sender, Sent};
+use sinew_core::{Parameters, Refusal, fault};
 use sinew_link::counter;
 use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::Plan;
@@ -179,6 +179,30 @@ impl ServiceIo {
         }
     }
 
+    /// A heartbeat, then sleeps until the links of output `port` may all have room, `time` is over,
+    /// or the service is to end, beating on. Whether it goes on. A link whose reader has gone in
+    /// order has room: what is sent there is dropped.
+    pub fn wait_room(&mut self, port: usize, time: Duration) -> bool {
+        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = now_ns().saturating_add(time_ns);
+        loop {
+            self.beat();
+            if self.is_stopping() {
+                return false;
+            }
+            let nap_ns = until_ns.min(now_ns() + LISTEN_NS);
+            let has_room = self.outputs[port].iter_mut().all(|sender| sender.wait_room(nap_ns));
+            if has_room || now_ns() >= until_ns {
+                return true;
+            }
+        }
+    }
+
+    /// Whether the links of output `port` all have room for a message.
+    pub fn has_room(&mut self, port: usize) -> bool {
+        self.outputs[port].iter_mut().all(|sender| sender.wait_room(0))
+    }
+
     /// The run, as a node that observes sees it.
     ///
     /// # Panics
@@ -251,6 +275,49 @@ impl ServiceIo {
         input.is_idle = false;
         assert_eq!(slot.len(), size_of::<T>(), "the port's table names another message type");
         Ok(Some(Peek { slot, counters: &mut self.counters }))
+    }
+
+    /// The message `ahead` messages after the next one at input `port`, to be read before its turn;
+    /// `None`: it is not there yet. It is freed as the others are, at its turn. Else as
+    /// [`ServiceIo::peek`].
+    ///
+    /// # Errors
+    /// As for [`ServiceIo::peek`].
+    ///
+    /// # Panics
+    /// As for [`ServiceIo::receive`].
+    pub fn ahead<T: Message>(
+        &mut self,
+        port: usize,
+        ahead: u32,
+    ) -> Result<Option<Ahead<'_>>, Fault> {
+        let Some(input) = &mut self.inputs[port] else { return Ok(None) };
+        let found = input.receiver.ahead(ahead)?;
+        input.is_idle &= found.is_none();
+        let is_sized = found.as_ref().is_none_or(|found| found.len() == size_of::<T>());
+        assert!(is_sized, "the port's table names another message type");
+        Ok(found)
+    }
+
+    /// The place of the message `ahead` messages after the next one in the link of output `port`,
+    /// for who fills several at a time through pointers. They are sent in their order: for each at
+    /// its turn a [`ServiceIo::claim`] that writes what is still missing, and its
+    /// [commit](Claim::commit). `None`: there is no room yet, or nobody reads any more.
+    ///
+    /// # Errors
+    /// As for [`ServiceIo::claim`]; and if not one link begins at the port.
+    ///
+    /// # Panics
+    /// As for [`ServiceIo::receive`].
+    pub fn place<T: Message>(&mut self, port: usize, ahead: u32) -> Result<Option<Place>, Fault> {
+        let [sender] = &mut self.outputs[port][..] else {
+            let links = self.outputs[port].len();
+            return Err(fault!("its messages lie in the places of one link, found {links} links"));
+        };
+        let place = sender.place(ahead)?;
+        let is_sized = place.as_ref().is_none_or(|place| place.len() == size_of::<T>());
+        assert!(is_sized, "the port's table names another message type");
+        Ok(place)
     }
 
     /// The places of one message in the links of output `port`, to be written part by part,

@@ -16,12 +16,14 @@ mod unix;
 mod wait;
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
 
 pub use doorbell::Doorbell;
 pub use kernel::Kernel;
 pub use region::{look, open_in, tuning};
-use sinew_link::queue;
+use sinew_link::{Memory, queue};
 use sinew_plan::plan::{Delivery, Link, LinkTuning, Sync, Transport, Wait};
 
 use self::doorbell::Parking;
@@ -121,6 +123,16 @@ pub trait Sender: Send {
         Err(no_places())
     }
 
+    /// The place of the message `ahead` messages after the next one: for who fills several at a
+    /// time, in an order of its own. Each is sent by a `claim` at its turn. `None`: there is no
+    /// room, or the reader has closed the link.
+    ///
+    /// # Errors
+    /// As for `claim`.
+    fn place(&mut self, _ahead: u32) -> Result<Option<Place>, Fault> {
+        Err(no_places())
+    }
+
     /// Goes on with what an earlier `send` took but could not yet move; called every cycle.
     ///
     /// # Errors
@@ -172,6 +184,49 @@ impl Claim<'_> {
     /// Sends the message, and wakes a reader that sleeps.
     pub fn commit(self) {
         self.slot.commit_and_wake(self.parking);
+    }
+}
+
+/// The place of a message, for who can write only through a pointer, such as a library in C. It
+/// keeps the region mapped, nothing else: that the place is still this side's is for its user to
+/// know. Nobody gets a reference to its bytes.
+#[derive(Clone, Debug)]
+pub struct Place {
+    region: Region,
+    at: Range<usize>,
+}
+
+impl Place {
+    /// Where it begins: aligned to 8 bytes, and to 128 if the message's size is a multiple of that.
+    pub fn start(&self) -> NonNull<u8> {
+        let start = self.region.base().as_ptr().wrapping_add(self.at.start);
+        NonNull::new(start).expect("a place inside a region is not 0")
+    }
+
+    /// Bytes of the message.
+    #[expect(clippy::len_without_is_empty, reason = "a message is never empty")]
+    pub fn len(&self) -> usize {
+        self.at.len()
+    }
+}
+
+/// A message that is read in place before its turn. As of a [`Peek`], a writer that breaks the rules
+/// can change it between two reads.
+pub struct Ahead<'a>(queue::Ahead<'a, Region>);
+
+impl Ahead<'_> {
+    /// Bytes of the message.
+    #[expect(clippy::len_without_is_empty, reason = "a message is never empty")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Copies a part of the message, which begins `offset` bytes from its start.
+    ///
+    /// # Panics
+    /// If the part reaches past the end of the message.
+    pub fn read_at(&self, offset: usize, into: &mut [u8]) {
+        self.0.read_at(offset, into);
     }
 }
 
@@ -244,6 +299,15 @@ pub trait Receiver: Send {
     /// # Errors
     /// As for `receive`; and [`Cause::Error`](crate::Cause::Error) if the link has no such places.
     fn peek(&mut self) -> Result<Option<Peek<'_>>, Fault> {
+        Err(no_places())
+    }
+
+    /// The message `ahead` messages after the next one, to be read before its turn; for `delivery:
+    /// queue` in shared memory. `None`: it is not there yet.
+    ///
+    /// # Errors
+    /// As for `peek`.
+    fn ahead(&mut self, _ahead: u32) -> Result<Option<Ahead<'_>>, Fault> {
         Err(no_places())
     }
 

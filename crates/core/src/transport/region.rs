@@ -9,7 +9,9 @@ use sinew_link::{Corrupt, Layout, RegionError, Tuning, broadcast, latest, queue}
 use sinew_plan::plan::{Delivery, LinkTuning, SlotLayout, Sync, Wait};
 
 use super::doorbell::Parking;
-use super::{Carrier, Claim, LinkShape, Peek, Received, Receiver, Sender, Sent, mutex};
+use super::{
+    Ahead, Carrier, Claim, LinkShape, Peek, Place, Received, Receiver, Sender, Sent, mutex,
+};
 use crate::clock::pause_ns;
 use crate::fault::{Cause, Fault};
 use crate::sys::Region;
@@ -166,7 +168,9 @@ fn sender_for<L: Length>(carrier: Carrier, shape: &LinkShape) -> Result<Box<dyn 
     let end: Box<dyn Sender> = match shape.delivery {
         Delivery::Queue => {
             let end = queue::Writer::attach(memory, &layout).map_err(refused)?.tuned(tuning);
-            Box::new(QueueSender { end, wait, parking, closed: false, length: PhantomData::<L> })
+            let region = region.clone();
+            let length = PhantomData::<L>;
+            Box::new(QueueSender { end, region, wait, parking, closed: false, length })
         }
         Delivery::Latest => {
             let end = latest::Writer::attach(memory, &layout).map_err(refused)?.tuned(tuning);
@@ -272,6 +276,7 @@ fn receive<E>(
 
 struct QueueSender<L> {
     end: queue::Writer<Region>,
+    region: Region,
     wait: sinew_link::Wait,
     parking: Parking,
     closed: bool,
@@ -299,6 +304,17 @@ impl<L: Length> Sender for QueueSender<L> {
         }
         match self.end.claim() {
             Ok(slot) => Ok(Some(Claim { slot, parking: &self.parking })),
+            Err(queue::SendError::Full) => Ok(None),
+            Err(queue::SendError::Corrupt) => Err(corrupt(Corrupt)),
+        }
+    }
+
+    fn place(&mut self, ahead: u32) -> Result<Option<Place>, Fault> {
+        if self.closed || self.end.is_peer_closed() {
+            return Ok(None);
+        }
+        match self.end.place_ahead(ahead) {
+            Ok(at) => Ok(Some(Place { region: self.region.clone(), at })),
             Err(queue::SendError::Full) => Ok(None),
             Err(queue::SendError::Corrupt) => Err(corrupt(Corrupt)),
         }
@@ -338,6 +354,10 @@ impl<L: Length> Receiver for QueueReceiver<L> {
     fn peek(&mut self) -> Result<Option<Peek<'_>>, Fault> {
         let slot = self.end.peek().map_err(corrupt)?;
         Ok(slot.map(|slot| Peek { slot, parking: &self.parking }))
+    }
+
+    fn ahead(&mut self, ahead: u32) -> Result<Option<Ahead<'_>>, Fault> {
+        Ok(self.end.ahead(ahead).map_err(corrupt)?.map(Ahead))
     }
 
     fn wait(&mut self, until_ns: u64) -> bool {

@@ -88,6 +88,57 @@ fn in_place_a_dropped_claim_sends_nothing_and_a_dropped_peek_frees_nothing() {
 }
 
 #[test]
+fn several_places_are_filled_and_several_messages_read_at_a_time() {
+    for layout in LAYOUTS {
+        let shape = shape(layout, 3, 4);
+        let heap = Heap::made(&shape, u32::MAX - 2);
+        let (mut writer, mut reader) = ends(&heap, &shape);
+        for round in 0..5_u8 {
+            let places: [_; 4] = core::array::from_fn(|ahead| writer.place_ahead(ahead as u32));
+            let next = writer.next_at();
+            assert_eq!(places[0], Ok(next.start..next.start + 3), "the first is the next");
+            assert!((1..4).all(|at| places[at].is_ok() && places[at] != places[at - 1]));
+            assert_eq!(writer.place_ahead(4), Err(SendError::Full), "past the capacity");
+            assert_eq!(writer.place_ahead(u32::MAX), Err(SendError::Full));
+            for number in 0..3 {
+                assert!(reader.ahead(number).expect("good").is_none(), "not yet sent");
+                let mut claim = writer.claim().expect("room");
+                claim.write_at(0, &[10 * round + number as u8; 3]);
+                claim.commit();
+            }
+            let mut got = [0; 3];
+            for (ahead, number) in [(2, 2), (0, 0), (1, 1)] {
+                reader.ahead(ahead).expect("good").expect("sent").read_at(0, &mut got);
+                assert_eq!(got, [10 * round + number; 3]);
+            }
+            assert!(reader.ahead(3).expect("good").is_none());
+            assert!(reader.ahead(u32::MAX).expect("good").is_none());
+            reader.peek().expect("good").expect("sent").release();
+            assert_eq!(writer.place_ahead(2), Err(SendError::Full), "two are still there");
+            assert!(writer.place_ahead(1).is_ok());
+            for _ in 0..2 {
+                assert_eq!(reader.try_receive(&mut got), Ok(true));
+            }
+            assert_eq!(got, [10 * round + 2; 3]);
+        }
+    }
+}
+
+#[test]
+fn a_position_that_goes_back_while_it_is_read_ahead_is_corrupt() {
+    let shape = shape(Layout::Index, 4, 4);
+    let heap = Heap::made(&shape, 0);
+    let (mut writer, mut reader) = ends(&heap, &shape);
+    (0..2).for_each(|_| assert_eq!(writer.try_send(&[1; 4]), Ok(())));
+    assert!(reader.ahead(1).expect("good").is_some());
+    for lie in [1, 0, 5, u32::MAX] {
+        heap.set_word(128, lie);
+        assert!(reader.ahead(2).is_err(), "{lie}");
+        assert!(reader.ahead(1).expect("it was there").is_some());
+    }
+}
+
+#[test]
 fn fresh_ends_go_on_where_the_last_ones_ended() {
     for layout in LAYOUTS {
         let shape = shape(layout, 4, 4);
