@@ -84,6 +84,9 @@ pub struct ServiceDomain {
     pub stop_deadline_ns: u64,
     /// What it may use.
     pub limits: ServiceLimits,
+    /// The CPUs on which all its threads run, and what it starts: ascending, at least one. `None`:
+    /// those that the core leaves.
+    pub cpus: Option<Vec<u32>>,
     /// The other operating system under which its nodes run, if one does.
     pub guest: Option<Guest>,
 }
@@ -106,7 +109,8 @@ pub struct Guest {
 /// What the flows of a service domain run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flows {
-    /// Threads among which connections are divided; `None`: as many as CPUs that the core leaves.
+    /// Threads among which connections are divided; `None`: as many as the domain has CPUs, which
+    /// are its own or those that the core leaves.
     pub workers: Option<u32>,
     /// Threads for work that blocks.
     pub blocking: u32,

@@ -41,6 +41,8 @@ pub struct Confinement {
     priority: Option<u8>,
     /// Whether it is a service.
     serves: bool,
+    /// The CPUs that a service's spec names; its process keeps to them by itself.
+    cpus: Option<Vec<u32>>,
 }
 
 /// Whether this machine knows the domain's user. Whether we may become it is seen at the start: who
@@ -75,7 +77,8 @@ impl Confinement {
         let is_other = user.as_ref().is_some_and(|user| !user.is_us());
         let priority = domain.realtime().filter(|_| is_other).map(|realtime| realtime.priority);
         let (serves, limits) = (limits.is_some(), limits.unwrap_or_default());
-        Ok(Confinement { limits, user, cgroup, refusals, priority, serves })
+        let cpus = domain.service().and_then(|service| service.cpus.clone());
+        Ok(Confinement { limits, user, cgroup, refusals, priority, serves, cpus })
     }
 
     /// Has the process that `command` starts enter its cgroup, take its limits and become its user,

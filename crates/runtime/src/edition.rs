@@ -86,7 +86,8 @@ fn same_role(old: &Plan, here: &Domain, new: &Plan, there: &Domain) -> bool {
         (Role::Service(a), Role::Service(b)) => {
             let times =
                 |it: &ServiceDomain| (it.start_deadline_ns, it.heartbeat_ns, it.stop_deadline_ns);
-            (a.flows, a.restart, a.limits) == (b.flows, b.restart, b.limits) && times(a) == times(b)
+            let same = (a.flows, a.restart, a.limits) == (b.flows, b.restart, b.limits);
+            same && a.cpus == b.cpus && times(a) == times(b)
         }
         (Role::Realtime(a), Role::Realtime(b)) => {
             let times = |it: &Realtime| (it.period_ns, it.deadline_ns, it.priority, it.overrun);

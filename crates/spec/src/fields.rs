@@ -1,7 +1,9 @@
 //! A mapping of the spec, read by its table of keys: what is unknown, missing or out of limits is
 //! reported, and what is absent takes the table's default.
 
-use sinew_plan::catalogue::{Parameter, ParameterValue};
+use std::collections::BTreeSet;
+
+use sinew_plan::catalogue::{Parameter, ParameterType, ParameterValue};
 use sinew_plan::{Data, Entry, Item, Span};
 
 use crate::diagnostic::Report;
@@ -161,6 +163,31 @@ impl<'a> Fields<'a> {
         read.map_err(|help| self.report.error(span, message(), help)).ok()
     }
 
+    /// The whole numbers in the list behind a key, each with its place; `None` if the key is not
+    /// given. An empty list is reported, and a number that is refused or stands there twice.
+    pub(crate) fn integers(&self, name: &str) -> Option<Vec<(u64, Span)>> {
+        let item = self.get(name)?;
+        let items = list(item, name, self.report);
+        if items.is_empty() && matches!(item.data, Data::List(_)) {
+            let message = format!("{name} is an empty list");
+            self.report.error(item.span, message, format!("write {name}: [0], or remove it"));
+        }
+        let mut known = BTreeSet::new();
+        let read = |item: &Item| {
+            let text = scalar(item, name, self.report)?;
+            let message = || format!("{name} cannot hold '{text}'");
+            let read = number(&self.key(name).shape, text);
+            let value = read.map_err(|help| self.report.error(item.span, message(), help)).ok()?;
+            if !known.insert(value) {
+                let message = format!("{value} stands twice in {name}");
+                self.report.error(item.span, message, "write it once");
+                return None;
+            }
+            Some((value, item.span))
+        };
+        Some(items.iter().filter_map(read).collect())
+    }
+
     /// One of an option's words.
     pub(crate) fn word<T: Copy>(&self, name: &str, all: &[(T, &'static str)]) -> Option<T> {
         let Named { text, span } = self.text(name)?;
@@ -199,6 +226,9 @@ fn number(shape: &Shape, text: &str) -> Result<u64, String> {
             Ok(value) => panic!("{value:?} is no number"),
             Err(help) => Err(help.unwrap_or_else(|| format!("write {}", taken(ty)))),
         },
+        Shape::Integers { min, max } => {
+            number(&Shape::Value(ParameterType::Integer { min, max }), text)
+        }
         Shape::Percent { min, max } => {
             let value = percent(text).filter(|value| (min..=max).contains(value)).map(u64::from);
             let help = || format!("write a whole number from {min} to {max} and %, such as 50%");

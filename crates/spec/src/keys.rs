@@ -1,7 +1,9 @@
 //! Every key of a spec: its shape, limits, default and meaning. The reader, the errors and the JSON
 //! schema are made from these tables, so they cannot disagree.
 
-use self::Shape::{Fields, ListOf, MapOf, MapOfLists, Name, Names, Percent, PortName, PowerOfTwo};
+use self::Shape::{
+    Fields, Integers, ListOf, MapOf, MapOfLists, Name, Names, Percent, PortName, PowerOfTwo,
+};
 use sinew_plan::catalogue::ParameterType;
 use sinew_plan::option_enum;
 use sinew_plan::plan::{Board, Delivery, Full, RestartPolicy, Sync, Transport, Wait};
@@ -48,6 +50,8 @@ pub(crate) enum Shape {
     PowerOfTwo { max: u32 },
     /// A list of names.
     Names,
+    /// A list of whole numbers in limits (both included): at least one, and none twice.
+    Integers { min: i64, max: i64 },
     /// A mapping with these keys.
     Fields(&'static Table),
     /// A list of such mappings.
@@ -197,6 +201,12 @@ pub(crate) static DOMAIN: Table = Table {
             "How long a service may take to stop before it is killed.",
         ),
         optional("limits", Fields(&LIMITS), "What a service may use. Default: no limit."),
+        optional(
+            "cpus",
+            Integers { min: 0, max: CPU_MAX },
+            "CPUs on which a service and all that it starts run. Default: those that the core \
+             leaves.",
+        ),
         optional("flows", Fields(&FLOWS), "What the flows of a service run on."),
         optional("user", Name, "User that the domain runs as. Default: who starts the graph."),
         optional(
@@ -239,8 +249,16 @@ pub(crate) static GUEST: Table = Table {
 /// Keys of a domain that only a realtime domain has.
 pub(crate) const OF_REALTIME: &[&str] = &["threads"];
 /// Keys of a domain that only a service has.
-pub(crate) const OF_SERVICE: &[&str] =
-    &["restart", "start_deadline", "heartbeat", "stop_deadline", "limits", "flows", "guest"];
+pub(crate) const OF_SERVICE: &[&str] = &[
+    "restart",
+    "start_deadline",
+    "heartbeat",
+    "stop_deadline",
+    "limits",
+    "cpus",
+    "flows",
+    "guest",
+];
 
 pub(crate) static RESTART: Table = Table {
     what: "restart",
@@ -269,8 +287,8 @@ pub(crate) static FLOWS: Table = Table {
         optional(
             "workers",
             integer(1, 1024),
-            "Threads among which connections are divided. Default: as many as there are CPUs that \
-             the core leaves.",
+            "Threads among which connections are divided. Default: as many as the domain has \
+             CPUs: its 'cpus', else those that the core leaves.",
         ),
         default("blocking", integer(1, 1024), "8", "Threads for work that blocks."),
     ],

@@ -68,7 +68,9 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
         let mut needed = nodes + 1;
         if has_flows {
             let Flows { workers, blocking } = service.plan.flows;
-            let (workers, blocking) = (u64::from(workers.unwrap_or(1)), u64::from(blocking));
+            // How many CPUs the core leaves is known at the start only; one is the least.
+            let cpus = service.plan.cpus.as_ref().map_or(1, |cpus| cpus.len() as u64);
+            let (workers, blocking) = (workers.map_or(cpus, u64::from), u64::from(blocking));
             needed += workers + blocking;
             threads.retain(|_| nodes > 0);
             threads.push(format!("{workers} for its flows, {blocking} for their work that blocks"));

@@ -412,13 +412,16 @@ fn unreleased(draft: &Draft<'_>, at: usize) {
 
 /// Reports CPUs that the machine does not have.
 pub(crate) fn check_cpus(draft: &Draft<'_>, machine: &TargetMachine) {
-    let rows = draft.domains.iter().flat_map(Domain::listed);
-    for row in rows {
-        if let Some(cpu) = row.cpu.filter(|cpu| !machine.cpus.contains(cpu)) {
+    let of_threads = draft.domains.iter().flat_map(Domain::listed);
+    let of_threads = of_threads.filter_map(|row| Some((row.cpu?, row.cpu_at)));
+    let of_services = draft.domains.iter().filter_map(Domain::service);
+    let of_services = of_services.flat_map(|service| service.cpus_at.iter().copied());
+    for (cpu, at) in of_threads.chain(of_services) {
+        if !machine.cpus.contains(&cpu) {
             let cpus: Vec<String> = machine.cpus.iter().map(u32::to_string).collect();
             let message = format!("cpu {cpu} does not exist or may not be used");
             let help = format!("this process may use: {}", cpus.join(", "));
-            draft.report.error(row.cpu_at, message, help);
+            draft.report.error(at, message, help);
         }
     }
 }

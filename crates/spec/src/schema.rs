@@ -84,6 +84,10 @@ fn shape(shape: &Shape) -> Json {
             json!({"enum": powers})
         }
         Shape::Names => json!({"type": "array", "items": {"type": "string"}, "minItems": 1}),
+        Shape::Integers { min, max } => json!({
+            "type": "array", "minItems": 1, "uniqueItems": true,
+            "items": {"type": "integer", "minimum": min, "maximum": max},
+        }),
         Shape::Fields(inner) => table(inner),
         // What its items are depends on the catalogue.
         Shape::ListOf(inner) if std::ptr::eq(*inner, &NODE) => {

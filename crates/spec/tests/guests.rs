@@ -118,6 +118,16 @@ fn limits_below_what_its_emulator_needs_are_refused() {
 }
 
 #[test]
+fn a_guest_has_the_cpus_that_its_domain_names() {
+    let with = |cpus: &str| TEXT.replace("guard: {guest", &format!("guard: {{cpus: {cpus}, guest"));
+    let plan = compile_with(&with("[1]"), &[table(&[GUARD])]).expect("a good graph");
+    let guard = plan.domains.iter().find(|domain| domain.guest().is_some()).expect("a guest");
+    assert_eq!(guard.service().expect("a service").cpus, Some(vec![1]));
+    let errors = errors(&with("[2]"), &[table(&[GUARD])]);
+    assert!(errors.contains("cpu 2 does not exist or may not be used"), "{errors}");
+}
+
+#[test]
 fn the_images_of_a_text_are_found_before_it_is_compiled() {
     assert_eq!(images_of(TEXT), [("guard.elf".to_owned(), Board::Virt)]);
     assert_eq!(images_of("guest: ["), []);

@@ -61,6 +61,7 @@ const PIECES: &[&str] = &[
     "  screen: {restart: {policy: always}}\n",
     "restart: {backoff: 1h, restarts_max: 1000000}",
     "limits: {memory: 8MiB, cpu: 1%, processes: 2}",
+    "cpus: [1, 0]",
     "domain: screen",
     "- {kind: gauge, name: g, domain: screen, ports: {out: [{name: planner, port: feedback}]}}\n",
     "{name: g, port: in, delivery: broadcast}",

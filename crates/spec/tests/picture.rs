@@ -66,6 +66,7 @@ fn beside() -> String {
   screen:
     restart: {policy: always}
     limits: {memory: 64MiB, cpu: 20%}
+    cpus: [0]
     user: nobody
   log: {}
   pad: {restart: {policy: never}}
@@ -183,7 +184,7 @@ fn the_summary_says_how_a_service_comes_back() {
     for expected in [
         "arm: 5 domains (3 services), 2 realtime threads, 9 nodes, 10 links\n",
         "  pad: service, never restarted\n    pad\n",
-        "  screen: service, restarted always, at most 10 times in 60s, uses 64MiB, 20% of a CPU at \
+        "  screen: service, on CPU 0, restarted always, at most 10 times in 60s, uses 64MiB, 20% of a CPU at \
          most, user nobody\n    screen, lamp\n",
         "  log: service, restarted on failure, at most 10 times in 60s\n    log\n",
     ] {
@@ -201,6 +202,9 @@ fn the_summary_says_what_flows_run_on() {
          services: service, 2 flow nodes on a worker for each CPU that the core leaves, \
          restarted on failure, at most 10 times in 60s\n    begin, step\n"
     );
+    let own = FLOWS.replace("web: {flows: {workers: 2}}", "web: {cpus: [0, 1]}");
+    let words = "  web: service, on CPUs 0, 1, 11 flow nodes on 2 workers, restarted";
+    assert!(summary(&own).contains(words), "{}", summary(&own));
     let summary = summary(FLOWS);
     let first = "api: 2 domains (1 service), 1 realtime thread, 12 nodes (11 of flows), 15 links\n";
     assert!(summary.starts_with(first), "{summary}");
@@ -217,6 +221,10 @@ fn the_json_names_everything() {
     let link = serde_json::json!({"from": "router.out[4]", "to": "auth/check.in"});
     assert_eq!(json["flow_links"][4], link);
     assert_eq!(json["domains"][1]["flows"]["workers"], 2);
+    assert_eq!(json["domains"][1]["cpus"], serde_json::Value::Null);
+    let json = picture::json(&compile_on(2, &beside()).unwrap());
+    let screen = json["domains"].as_array().unwrap().iter().find(|it| it["name"] == "screen");
+    assert_eq!(screen.unwrap()["cpus"], serde_json::json!([0]));
 }
 
 /// Every label has its own place: rectangles of labels and nodes do not overlap. With `PICTURES`

@@ -20,6 +20,9 @@ fn the_schema_knows_every_kind_with_its_parameters() {
     assert_eq!((&hold["type"], &hold["default"]), (&json!("boolean"), &json!(false)));
     let memory = domain["limits"]["properties"]["memory"]["pattern"].as_str().unwrap();
     assert_eq!(memory, "^[0-9]+ *(KiB|MiB|GiB)$");
+    let cpus = &domain["cpus"];
+    assert_eq!((&cpus["minItems"], &cpus["uniqueItems"]), (&json!(1), &json!(true)));
+    assert_eq!(cpus["items"], json!({"type": "integer", "minimum": 0, "maximum": 65_535}));
     let planner = &schema["$defs"]["path_planner"];
     assert_eq!(planner["required"], json!(["kind", "path"]));
     assert_eq!(planner["properties"]["laps"]["maximum"], 1000);

@@ -18,6 +18,7 @@ domains:
     heartbeat: 5s
     stop_deadline: 1s
     limits: {memory: 256MiB, cpu: 50%, descriptors: 64, processes: 16}
+    cpus: [3, 0]
     user: nobody
   core:
     realtime: {period: 1ms}
@@ -80,11 +81,13 @@ fn a_service_has_what_its_keys_say() {
         processes: Some(16),
     };
     assert_eq!((service.restart, service.limits), (restart, limits));
+    assert_eq!(service.cpus, Some(vec![0, 3]));
     let times_s = [service.start_deadline_ns, service.heartbeat_ns, service.stop_deadline_ns];
     assert_eq!(times_s.map(|time_ns| time_ns / 1_000_000_000), [20, 5, 1]);
     assert_eq!(service.nodes, [1, 2]);
     assert_eq!((plan.nodes[2].domain, plan.nodes[2].thread), (3, 0));
     assert_eq!(plan.domains[1].service().expect("a service").restart.policy, RestartPolicy::Never);
+    assert_eq!(plan.domains[1].service().expect("a service").cpus, None);
     assert!(screen.threads().is_empty() && plan.domains[0].service().is_none());
 }
 

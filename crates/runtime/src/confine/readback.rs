@@ -1,9 +1,14 @@
-//! What a process really has, as the kernel tells: the files of its cgroup, /proc/PID/limits and
-//! /proc/PID/status. Nothing here is taken from what was asked.
+//! What a process really has, as the kernel tells: the files of its cgroup, /proc/PID/limits,
+//! /proc/PID/status, and where each of its threads may run. Nothing here is taken from what was
+//! asked.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
+use rustix::io::Errno;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity};
 use sinew_control::status::LimitStatus;
 use sinew_figures::units::size;
 
@@ -19,8 +24,10 @@ type Found = (String, Option<String>);
 
 impl Confinement {
     /// What was asked for and what process `pid` of the domain has: a row for each limit of the
-    /// spec (`memory`, `cpu`, `processes`, `descriptors`), and one for the `user`. A stand-in that
-    /// bounds less is shown, and is not enough. Reads a handful of small files.
+    /// spec (`memory`, `cpu`, `processes`, `descriptors`), one for its `cpus`, and one for the
+    /// `user`. A stand-in that bounds less is shown, and is not enough. Reads a handful of small
+    /// files, and asks for each thread where `cpus` are named. A process that has just begun has
+    /// the CPUs of its parent, until it takes its own.
     pub fn read_back(&self, pid: u32) -> Vec<LimitStatus> {
         let process = ProcFiles::read(pid);
         let mut rows = vec![];
@@ -48,6 +55,9 @@ impl Confinement {
         }
         if let Some(asked) = self.limits.descriptors {
             add("descriptors", asked.to_string(), &|process| descriptors(asked, process));
+        }
+        if let Some(asked) = &self.cpus {
+            add("cpus", list(asked), &|process| cpus(asked, process.pid));
         }
         if let Some(user) = &self.user {
             let asked = identity(user.uid, user.gid, &user.groups);
@@ -128,6 +138,45 @@ fn descriptors(asked: u64, process: &ProcFiles) -> Found {
         _ => Some("see who changed the limits of the process".into()),
     };
     (format!("{words} (RLIMIT_NOFILE)"), remedy)
+}
+
+/// The CPUs on which the threads of a process may run, all together. A thread may keep to some of
+/// them; to others it moves by itself, for nothing but a cpuset holds it.
+fn cpus(asked: &[u32], pid: u32) -> Found {
+    let got = match allowed(pid) {
+        Ok(got) => got,
+        Err(error) => return (format!("unknown: {error}"), Some("see why it ended".into())),
+    };
+    let remedy = if got == asked {
+        None
+    } else if got.iter().all(|cpu| asked.contains(cpu)) {
+        Some("see which CPUs the cpuset of its cgroup or container leaves it".into())
+    } else {
+        let what = "see 'sinew log' for what the kernel refused, else what the node itself does";
+        Some(format!("{what} with its threads"))
+    };
+    (format!("{} (affinity of its threads)", list(&got)), remedy)
+}
+
+/// The CPUs on which any thread of a process may run, ascending.
+fn allowed(pid: u32) -> io::Result<Vec<u32>> {
+    let mut all = BTreeSet::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let name = entry?.file_name();
+        let thread = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        let thread = thread.ok_or_else(|| io::Error::other("a thread without a number"))?;
+        match sched_getaffinity(Some(thread)) {
+            Ok(set) => all.extend((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu))),
+            // It has ended meanwhile.
+            Err(Errno::SRCH) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(all.into_iter().map(|cpu| cpu as u32).collect())
+}
+
+fn list(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The limits and the identity of a process.

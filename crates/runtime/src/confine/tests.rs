@@ -17,6 +17,9 @@ use super::*;
 /// How long anything may take; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A CPU that no machine here has.
+const NOWHERE: u32 = 1023;
+
 fn service(limits: ServiceLimits, user: Option<&str>) -> Domain {
     let restart = Restart {
         policy: RestartPolicy::Never,
@@ -33,6 +36,7 @@ fn service(limits: ServiceLimits, user: Option<&str>) -> Domain {
         heartbeat_ns: 1,
         stop_deadline_ns: 1,
         limits,
+        cpus: None,
         guest: None,
     });
     let user_span = Default::default();
@@ -229,6 +233,28 @@ fn every_limit_is_enforced_or_says_why_not_and_what_to_do() {
 }
 
 #[test]
+fn cpus_are_enforced_only_if_the_threads_together_have_all_of_them() {
+    // Nobody has moved the shell: it has what we have.
+    let own = sinew_core::privileges::cpus().expect("affinity");
+    let asks = |cpus: Vec<u32>| {
+        let mut domain = service(ServiceLimits::default(), None);
+        if let Role::Service(service) = &mut domain.role {
+            service.cpus = Some(cpus);
+        }
+        let confinement = Confinement::prepare(&domain, &run("cpus")).expect("no user");
+        let shell = Shell::start(&confinement, SLEEPS);
+        row(&confinement.read_back(shell.id()), "cpus").clone()
+    };
+    let all = asks(own.clone());
+    assert_eq!((all.got.starts_with(&all.asked), all.remedy), (true, None));
+    let too_few =
+        asks(own.iter().copied().chain([NOWHERE]).collect()).remedy.expect("one is missing");
+    assert!(too_few.contains("cpuset"), "{too_few}");
+    let too_many = asks(vec![NOWHERE]).remedy.expect("it has others");
+    assert!(too_many.contains("threads"), "{too_many}");
+}
+
+#[test]
 fn without_a_cgroup_a_process_is_still_kept_from_filling_the_memory() {
     let refusal = Refusal { why: "a test".into(), remedy: "none".into() };
     let confinement = Confinement {
@@ -238,6 +264,7 @@ fn without_a_cgroup_a_process_is_still_kept_from_filling_the_memory() {
         refusals: refuse_all(&refusal),
         priority: None,
         serves: true,
+        cpus: None,
     };
     let mut small = Shell::start(&confinement, "dd if=/dev/zero of=/dev/null bs=1M count=1");
     let mut large = Shell::start(&confinement, "dd if=/dev/zero of=/dev/null bs=64M count=1");

@@ -1,8 +1,7 @@
 //! The process of a guest domain: the agent. It starts the guest's board, hands on what the
 //! supervisor orders and what the guest says of itself, and ends with it.
 
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -19,7 +18,7 @@ use sinew_spec::guest::{node_rows, rows};
 use sinew_spec::plan::{Guest, ServiceDomain as Domain};
 
 use super::service::{counters, keep_away_from_core};
-use super::{Process, at_start, is_orphan, system};
+use super::{Process, at_start, is_orphan, say, system};
 use crate::confine::kill_strays;
 use crate::inject;
 
@@ -30,7 +29,8 @@ const SAY_NS: u64 = 1_000_000_000;
 
 /// Runs the guest until it is told to stop, faults or ends.
 pub(super) fn run(process: &Process<'_>, domain: &Domain, guest: &Guest) -> Result<(), FaultAt> {
-    keep_away_from_core(process.plan, &process.launch.spec.machine.cpus);
+    // The emulator, which is started from this thread, runs where it does.
+    keep_away_from_core(process, domain);
     process.heed_signal()?;
     let memory = adopt(process.launch.open.carve_out.unwrap_or(-1)).and_then(Region::map);
     let memory = memory.map_err(system("cannot map the guest's memory"))?;
@@ -126,11 +126,6 @@ impl Agent<'_> {
             end => at_start(Fault::new(Cause::Died, format_args!("{end}; nobody told it to"))),
         }
     }
-}
-
-/// Prints a line, which becomes an event of the run. Without a supervisor nobody reads it.
-fn say(line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stdout(), "{line}");
 }
 
 /// A node of the guest, and what was seen of it.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::exit;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use sinew_link::counter;
 use sinew_spec::plan::{Link, Plan, Release, Role, ServiceDomain as Domain, Thread};
 
 use super::injected::{self, Injections};
-use super::{Process, await_end, await_order, system, wake_with_parents_end};
+use super::{Process, await_end, await_order, say, system, wake_with_parents_end};
 use crate::confine::kill_strays;
 use crate::profile::Profiler;
 use crate::service::{Input, Service, ServiceIo};
@@ -58,7 +59,7 @@ pub(super) fn run(process: &Process<'_>, domain: &Domain, ends: Carriers) -> Res
 }
 
 fn carry_out(process: &Process<'_>, domain: &Domain, ends: Carriers) -> Result<(), FaultAt> {
-    keep_away_from_core(process.plan, &process.launch.spec.machine.cpus);
+    keep_away_from_core(process, domain);
     // From the beginning: what a node has started as it was made must not outlive us either.
     process.heed_signal()?;
     let (made, crew) = make_all(process, domain, ends)?;
@@ -188,32 +189,52 @@ fn open(
     Crew::open(setup, counted)
 }
 
-/// As many workers as the spec says; else as there are CPUs that the core leaves.
+/// As many workers as the spec says; else as the domain has CPUs; else as the core leaves.
 fn workers(plan: &Plan, domain: &Domain, cpus: &[u32]) -> usize {
-    let core: Vec<u32> =
-        plan.domains.iter().flat_map(|domain| domain.threads()).filter_map(|it| it.cpu).collect();
-    let left = cpus.iter().filter(|cpu| !core.contains(cpu)).count();
-    domain.flows.workers.map_or(left.max(1), |workers| workers as usize)
+    let own = domain.cpus.as_ref().map(Vec::len);
+    domain.flows.workers.map(|workers| workers as usize).or(own).unwrap_or_else(|| {
+        let core = plan.domains.iter().flat_map(|domain| domain.threads());
+        let core: Vec<u32> = core.filter_map(|it| it.cpu).collect();
+        cpus.iter().filter(|cpu| !core.contains(cpu)).count().max(1)
+    })
 }
 
-/// A service takes no time from the core: no realtime class, and other CPUs where there are any.
-pub(super) fn keep_away_from_core(plan: &Plan, cpus: &[u32]) {
+/// A service takes no time from the core: no realtime class, and the CPUs that its spec names, else
+/// others than the core's where there are any. For the calling thread and what it will start: to
+/// be called before there are others.
+pub(super) fn keep_away_from_core(process: &Process<'_>, domain: &Domain) {
     // Who starts the graph with `chrt` does not mean its services. A refusal leaves it as it is.
     let _ = leave_realtime();
+    let pinned = domain.cpus.as_deref().map(|cpus| (cpus, run_on(cpus)));
+    if let Some((cpus, Err(error))) = &pinned {
+        // What it has instead, and what to do, is shown when the affinity is read back.
+        say(format_args!("cannot run on the CPUs {cpus:?} that its spec names: {error}"));
+    }
+    if !matches!(pinned, Some((_, Ok(())))) {
+        let cpus = cpus_beside_core(process.plan, &process.launch.spec.machine.cpus);
+        // As above.
+        let _ = run_on(&cpus);
+    }
+    // As above.
+    let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJUST);
+}
+
+/// Has the calling thread run on these CPUs only; on none, all is left as it is.
+fn run_on(cpus: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|&cpu| set.set(cpu as usize));
+    if set.count() > 0 { Ok(sched_setaffinity(None, &set)?) } else { Ok(()) }
+}
+
+/// The CPUs for a service that names none.
+fn cpus_beside_core(plan: &Plan, cpus: &[u32]) -> Vec<u32> {
     let realtime = plan.domains.iter().filter_map(|domain| match &domain.role {
         Role::Realtime(realtime) => Some(realtime),
         Role::Service(_) => None,
     });
     let is_preempted = realtime.clone().all(|realtime| may_have(realtime.priority));
     let threads: Vec<&Thread> = realtime.flat_map(|realtime| &realtime.threads).collect();
-    let mut set = CpuSet::new();
-    left(&threads, cpus, is_preempted).iter().for_each(|&cpu| set.set(cpu as usize));
-    if set.count() > 0 {
-        // As above.
-        let _ = sched_setaffinity(None, &set);
-    }
-    // As above.
-    let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJUST);
+    left(&threads, cpus, is_preempted)
 }
 
 /// The CPUs that the core leaves to services. If there are none, those where the clock releases no

@@ -78,6 +78,7 @@ fn what_is_made_once_must_stay() {
     let cases = [
         ("name: machine", "name: other", "the graph's name changed from 'machine' to 'other'"),
         ("period: 1ms", "period: 2ms", "what the spec asks for domain 'core' changed"),
+        ("  log: {}", "  log: {cpus: [0]}", "what the spec asks for domain 'log' changed"),
         ("  web: {}", "  web: {flows: {workers: 3}}", "what the spec asks for domain 'web'"),
         ("  web: {}", "  web: {user: nobody}", "what the spec asks for domain 'web' changed"),
         ("name: give, domain", "name: give, value: 2, domain", "node 'give' of the core changed"),

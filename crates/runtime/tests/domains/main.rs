@@ -17,6 +17,7 @@ mod hold;
 mod hostile_services;
 mod kinds;
 mod links;
+mod placed;
 mod printed;
 mod quiet;
 mod service_kinds;
@@ -62,6 +63,7 @@ const SERVICES: &[&[Test]] = &[
     services::TESTS,
     hostile_services::TESTS,
     supervisor_killed::TESTS,
+    placed::TESTS,
     hold::TESTS,
     watch::TESTS,
     flows::TESTS,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sinew_control::status::{DomainState, DomainStatus, Event, EventKind};
 use sinew_core::trace::Record;
-use sinew_runtime::run::{Outcome, Run};
+use sinew_runtime::run::{Outcome, Run, RunRequest};
 
 use crate::request;
 use crate::service_kinds::INPUTS;
@@ -85,8 +85,12 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn start(text: &str) -> Stage {
+        Stage::asked(request(text))
+    }
+
+    pub(crate) fn asked(request: RunRequest) -> Stage {
         Stage {
-            run: Run::start(request(text)).expect("the run starts"),
+            run: Run::start(request).expect("the run starts"),
             lives: true,
             cycles: Vec::new(),
             arrived: Default::default(),

@@ -58,16 +58,20 @@ impl<'a> Domain<'a> {
         }
     }
 
+    pub(crate) fn service(&self) -> Option<&Service> {
+        match &self.role {
+            Role::Realtime(_) => None,
+            Role::Service(service) => Some(service),
+        }
+    }
+
     pub(crate) fn is_service(&self) -> bool {
-        matches!(self.role, Role::Service(_))
+        self.service().is_some()
     }
 
     /// The guest that it is, if it is one.
     pub(crate) fn guest(&self) -> Option<&Guest> {
-        match &self.role {
-            Role::Realtime(_) => None,
-            Role::Service(service) => service.plan.guest.as_ref(),
-        }
+        self.service().and_then(|service| service.plan.guest.as_ref())
     }
 
     /// The threads that its spec lists.
@@ -86,17 +90,31 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Option<Domain<'a
         let role = Role::Service(service::read(&fields));
         return is_service(&fields, name).then_some(Domain { name, user, role });
     };
-    let help = "remove it: a realtime domain is never restarted, its fault stops the graph; \
-                or remove 'realtime', then it is a service";
+    let help = |key: &str| match key {
+        "cpus" => {
+            "remove it, and write 'threads: [{cpu: ..., nodes: [...]}]': each realtime thread has \
+             one CPU; or remove 'realtime', then it is a service"
+        }
+        _ => {
+            "remove it: a realtime domain is never restarted, its fault stops the graph; or remove \
+             'realtime', then it is a service"
+        }
+    };
     refuse(&fields, keys::OF_SERVICE, name, "a realtime domain", help);
     Some(Domain { name, user, role: Role::Realtime(realtime_role(name, &fields, realtime)) })
 }
 
-/// Reports keys that have no meaning in a domain, as it is what it is.
-fn refuse(fields: &Fields<'_>, keys: &[&str], name: Named<'_>, what: &str, help: &str) {
+/// Reports keys that have no meaning in a domain, as it is what it is. `help` is told the key.
+fn refuse(
+    fields: &Fields<'_>,
+    keys: &[&str],
+    name: Named<'_>,
+    what: &str,
+    help: impl Fn(&str) -> &'static str,
+) {
     for entry in keys.iter().filter_map(|key| fields.entry(key)) {
         let message = format!("'{}' has no meaning in '{}', which is {what}", entry.key, name.text);
-        fields.report.error(entry.span, message, help);
+        fields.report.error(entry.span, message, help(&entry.key));
     }
 }
 
@@ -105,7 +123,7 @@ fn refuse(fields: &Fields<'_>, keys: &[&str], name: Named<'_>, what: &str, help:
 fn is_service(fields: &Fields<'_>, name: Named<'_>) -> bool {
     let help = "remove it: each node of a service has a thread of its own; or add 'realtime: \
                 {period: 1ms}'";
-    refuse(fields, keys::OF_REALTIME, name, "a service: it has no 'realtime'", help);
+    refuse(fields, keys::OF_REALTIME, name, "a service: it has no 'realtime'", |_| help);
     let of_realtime = |key: &str| {
         keys::OF_REALTIME.contains(&key) || keys::REALTIME.keys.iter().any(|row| row.name == key)
     };

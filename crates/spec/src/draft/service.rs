@@ -14,6 +14,8 @@ pub(crate) struct Service {
     pub(crate) memory_at: Span,
     pub(crate) descriptors_at: Span,
     pub(crate) processes_at: Span,
+    /// Its CPUs and where each stands.
+    pub(crate) cpus_at: Vec<(u32, Span)>,
     /// Where `flows` stands, if it does.
     pub(crate) flows_at: Option<Span>,
 }
@@ -24,6 +26,9 @@ pub(super) fn read(domain: &Fields<'_>) -> Service {
     let time_ns = |key| domain.number(key).unwrap_or_default();
     let (flows, limits) = (domain.inner("flows"), domain.inner("limits"));
     let guest = domain.inner("guest");
+    let cpus = domain.integers("cpus");
+    let cpus: Option<Vec<_>> =
+        cpus.map(|cpus| cpus.into_iter().map(|(cpu, at)| (cpu as u32, at)).collect());
     Service {
         plan: plan::ServiceDomain {
             nodes: Vec::new(),
@@ -41,13 +46,21 @@ pub(super) fn read(domain: &Fields<'_>) -> Service {
                 descriptors: limits.number("descriptors"),
                 processes: limits.number("processes"),
             },
+            cpus: cpus.as_deref().map(sorted),
             guest: domain.entry("guest").and_then(|_| self::guest(&guest)),
         },
         memory_at: limits.at("memory"),
         descriptors_at: limits.at("descriptors"),
         processes_at: limits.at("processes"),
+        cpus_at: cpus.unwrap_or_default(),
         flows_at: domain.entry("flows").map(|entry| entry.span),
     }
+}
+
+fn sorted(cpus: &[(u32, Span)]) -> Vec<u32> {
+    let mut cpus: Vec<u32> = cpus.iter().map(|(cpu, _)| *cpu).collect();
+    cpus.sort_unstable();
+    cpus
 }
 
 /// `None` without an image, which is reported.

@@ -67,6 +67,7 @@ fn service_json(plan: &Plan, service: &ServiceDomain) -> Json {
             })
         }),
         "nodes": names.collect::<Json>(),
+        "cpus": service.cpus,
         "flows": {"workers": service.flows.workers, "blocking": service.flows.blocking},
         "restart": {
             "policy": policy.word(),

@@ -73,6 +73,7 @@ fn domain_facts(plan: &Plan, domain: &Domain) -> Vec<String> {
                     format!("{} shared", size_text(guest.memory_bytes)),
                 ],
             };
+            facts.extend(service.cpus.as_deref().map(cpus_text));
             facts.extend(flows_text(plan, service));
             facts.push(restart_text(&service.restart));
             facts.extend(limits_text(&service.limits));
@@ -86,11 +87,19 @@ fn domain_facts(plan: &Plan, domain: &Domain) -> Vec<String> {
 /// The flow nodes of a service, and what they run on.
 fn flows_text(plan: &Plan, service: &ServiceDomain) -> Option<String> {
     let nodes = service.nodes.iter().filter(|&&node| plan.is_flow(node)).count();
-    let workers = match service.flows.workers {
-        Some(workers) => count(workers as usize, "worker"),
+    let of_cpus = service.cpus.as_ref().map(Vec::len);
+    let workers = match service.flows.workers.map(|workers| workers as usize).or(of_cpus) {
+        Some(workers) => count(workers, "worker"),
         None => "a worker for each CPU that the core leaves".to_owned(),
     };
     (nodes > 0).then(|| format!("{} on {workers}", count(nodes, "flow node")))
+}
+
+/// The CPUs that a service keeps to.
+fn cpus_text(cpus: &[u32]) -> String {
+    let word = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+    let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    format!("on {word} {}", cpus.join(", "))
 }
 
 fn restart_text(restart: &Restart) -> String {
