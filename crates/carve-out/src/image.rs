@@ -18,13 +18,13 @@ pub const SECTION: &str = ".sinew_kinds";
 /// Begins every record: "SNWK".
 pub const RECORD_MAGIC: u32 = 0x4b57_4e53;
 /// Of this layout of the records.
-pub const RECORD_VERSION: u32 = 1;
+pub const RECORD_VERSION: u32 = 2;
 /// Ports of a kind at most.
 pub const PORTS_MAX: usize = 8;
 /// Parameters of a kind at most.
 pub const PARAMETERS_MAX: usize = 12;
-/// Fields of a message at most.
-pub const FIELDS_MAX: usize = 12;
+/// Fields of a message at most: some more than a picture has. With more an image is not built.
+pub const FIELDS_MAX: usize = 20;
 /// Kinds of an image at most.
 pub const KINDS_MAX: usize = 32;
 
@@ -126,8 +126,8 @@ pub struct KindRecord {
 }
 
 // As a C compiler for 32-bit Arm and for x86-64 lays them out.
-const _: () = assert!(size_of::<FieldRecord>() == 44 && size_of::<PortRecord>() == 776);
-const _: () = assert!(size_of::<ParameterRecord>() == 312 && size_of::<KindRecord>() == 10592);
+const _: () = assert!(size_of::<FieldRecord>() == 44 && size_of::<PortRecord>() == 1128);
+const _: () = assert!(size_of::<ParameterRecord>() == 312 && size_of::<KindRecord>() == 13408);
 const _: () = assert!(offset_of!(ParameterRecord, min) == 296);
 const _: () = assert!(offset_of!(KindRecord, ports) == 640);
 
@@ -194,6 +194,14 @@ pub const fn port(name: &str, doc: &str, direction: u32, message: &MessageType) 
         field_count: message.fields.len() as u32,
         fields,
         ..NO_PORT
+    }
+}
+
+impl PortRecord {
+    /// The same port, which may stay unlinked.
+    pub const fn optional(mut self) -> PortRecord {
+        self.optional = 1;
+        self
     }
 }
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SINEW_FIELDS_MAX 12
+#define SINEW_FIELDS_MAX 20
 #define SINEW_PORTS_MAX 8
 #define SINEW_PARAMETERS_MAX 12
 #define SINEW_COUNTERS_MAX 8
@@ -74,12 +74,12 @@ struct sinew_kind {
 };
 
 _Static_assert(sizeof(struct sinew_field) == 44, "a field is as Linux reads it");
-_Static_assert(sizeof(struct sinew_port) == 776, "a port is as Linux reads it");
+_Static_assert(sizeof(struct sinew_port) == 1128, "a port is as Linux reads it");
 _Static_assert(sizeof(struct sinew_parameter) == 312, "a parameter is as Linux reads it");
-_Static_assert(sizeof(struct sinew_kind) == 10592, "a kind is as Linux reads it");
+_Static_assert(sizeof(struct sinew_kind) == 13408, "a kind is as Linux reads it");
 
 /* Begins every record. */
-#define SINEW_KIND .magic = 0x4b574e53, .version = 1
+#define SINEW_KIND .magic = 0x4b574e53, .version = 2
 
 /* A node's ports; only valid during the call that got it. */
 struct sinew_io;

@@ -120,8 +120,9 @@ pub(crate) fn counter_hz() -> u32 {
     read_cp15!("0", "c14", "c0", "0")
 }
 
-/// Since the start of the counter.
-pub(crate) fn now_ns() -> u64 {
+/// The guest's own clock, ns. It only says how long something took: Linux has another one, and how
+/// far apart they are nobody knows.
+pub fn now_ns() -> u64 {
     let (count, hz) = (counter(), u64::from(counter_hz()));
     count / hz * 1_000_000_000 + count % hz * 1_000_000_000 / hz
 }

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cell::OnceCell;
 
 use sinew_carve_out::NodeTally;
 use zerocopy::IntoBytes;
@@ -10,7 +11,7 @@ use zerocopy::IntoBytes;
 pub use sinew_link::latest::Fresh;
 
 use crate::link::Link;
-use crate::{Fault, Message};
+use crate::{Fault, Message, Peek, fault};
 
 /// What a node reads and writes in a cycle.
 pub struct Io<'a> {
@@ -120,6 +121,43 @@ impl Io<'_> {
         &mut self.expect_mut(port).links[0]
     }
 
+    /// The only link of a port whose messages are read or written where they stand.
+    ///
+    /// # Panics
+    /// If nothing is linked to it.
+    pub(crate) fn only_link(&mut self, port: usize) -> Result<&mut Link, Fault> {
+        match &mut self.expect_mut(port).links[..] {
+            [link] => Ok(link),
+            links => Err(fault!(
+                "port {port} has {} links, and its messages lie in the places of one; link it once",
+                links.len()
+            )),
+        }
+    }
+
+    /// Has the next message of an input read where it stands, then frees its place; `None`: there
+    /// is none.
+    pub(crate) fn read_in_place<T>(
+        &mut self,
+        port: usize,
+        read: impl FnOnce(&Peek<'_>) -> T,
+    ) -> Result<Option<T>, Fault> {
+        let found = self.only_link(port)?.read_in_place(read)?;
+        count(&mut self.status.messages[RECEIVED], u32::from(found.is_some()));
+        Ok(found)
+    }
+
+    /// Has the next message of an output written where it stands, and sends it; whether it did.
+    pub(crate) fn write_in_place(
+        &mut self,
+        port: usize,
+        write: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> Result<bool, Fault> {
+        let is_sent = self.only_link(port)?.write_in_place(write)?;
+        count(&mut self.status.messages[SENT], u32::from(is_sent));
+        Ok(is_sent)
+    }
+
     /// As [`Io::next`], and looks so often whether there is a message.
     ///
     /// # Panics
@@ -135,7 +173,7 @@ impl Io<'_> {
     pub(crate) fn forward(&mut self, from: usize, to: usize) -> Result<bool, Fault> {
         let message = core::mem::take(&mut self.expect_mut(from).message);
         let port = self.expect_mut(to);
-        let is_sent = port.links[0].send(&message.as_bytes()[..port.len]);
+        let is_sent = port.links[0].send(&message.bytes()[..port.len]);
         self.expect_mut(from).message = message;
         let is_sent = is_sent?;
         count(&mut self.status.messages[SENT], u32::from(is_sent));
@@ -176,22 +214,27 @@ pub(crate) struct Port {
     reads: bool,
     fresh: Fresh,
     is_written: bool,
-    /// A message; words, so that it is aligned to 8.
-    message: Box<[u64]>,
+    message: Held,
 }
 
 impl Port {
     /// A port that nothing is linked to yet, for messages of this hash and length.
     pub(crate) fn new(hash: u32, len: usize, reads: bool) -> Port {
-        let message = vec![0; len.div_ceil(8)].into_boxed_slice();
         let (links, fresh) = (Vec::new(), Fresh::None);
+        let message = Held { len, words: OnceCell::new() };
         Port { links, hash, len, reads, fresh, is_written: false, message }
     }
 
+    /// Makes the message that it holds, if something is linked to it: no cycle is to do that.
+    pub(crate) fn prepare(&self) {
+        if !self.links.is_empty() {
+            self.message.bytes();
+        }
+    }
+
     fn receive(&mut self, messages: &mut [u32; 4], polls: u32) -> Result<(), Fault> {
-        let message = &mut self.message.as_mut_bytes()[..self.len];
         let Some(link) = self.links.first_mut().filter(|_| self.reads) else { return Ok(()) };
-        let received = link.receive(message, polls)?;
+        let received = link.receive(self.message.bytes_mut(), polls)?;
         self.fresh = match (received.is_new, self.fresh) {
             (true, _) => Fresh::New,
             (false, Fresh::None) => Fresh::None,
@@ -203,19 +246,40 @@ impl Port {
     }
 
     fn send(&mut self, messages: &mut [u32; 4]) -> Result<(), Fault> {
-        let message = &self.message.as_bytes()[..self.len];
         for link in &mut self.links {
-            let which = if link.send(message)? { SENT } else { DROPPED };
+            let which = if link.send(self.message.bytes())? { SENT } else { DROPPED };
             count(&mut messages[which], 1);
         }
         Ok(())
     }
 
     fn bytes(&self) -> &[u8] {
-        &self.message.as_bytes()[..self.len]
+        self.message.bytes()
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.message.as_mut_bytes()[..self.len]
+        self.message.bytes_mut()
+    }
+}
+
+/// A message that a port holds. It is made when first used: a port whose messages are read or
+/// written where they stand has none.
+#[derive(Default)]
+struct Held {
+    len: usize,
+    /// Words, so that it is aligned to 8.
+    words: OnceCell<Box<[u64]>>,
+}
+
+impl Held {
+    fn bytes(&self) -> &[u8] {
+        let make = || vec![0; self.len.div_ceil(8)].into_boxed_slice();
+        &self.words.get_or_init(make).as_bytes()[..self.len]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.bytes();
+        let words = self.words.get_mut().expect("it was just made");
+        &mut words.as_mut_bytes()[..self.len]
     }
 }

@@ -47,9 +47,11 @@ mod start;
 mod trial;
 
 pub use console::Console;
+pub use cpu::now_ns;
 pub use fault::{probe_read, probe_write, probes_refused};
 pub use io::{Fresh, Io};
 pub use jobs::{Job, JobAnswer, JobCall, RunJob};
+pub use link::Peek;
 pub use message::Message;
 pub use node::{Cycle, Fault, GuestNode, Kind, Make, Maker, Parameters};
 pub use serving::{Patience, QueueIn, QueueOut, Serving};

@@ -1,5 +1,9 @@
 //! An end of a link between Linux and a node.
 
+mod in_place;
+
+pub use in_place::Peek;
+
 use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -224,21 +228,39 @@ fn take(
     message: &mut [u8],
     polls: u32,
 ) -> Result<bool, Corrupt> {
+    if !find(reader, base, layout, polls)? {
+        return Ok(false);
+    }
     let next = reader.next_at();
-    // What says that there is a message: the sequence, which is the last word of a slot, or the
-    // writer's line.
-    let (sign, len) = match layout {
-        Layout::Sequence => (next.end - 4, 4),
-        Layout::Index => (WRITERS, LINE),
-    };
+    board::before_read(base + next.start, next.len());
+    reader.try_receive(message)
+}
+
+/// Whether a queue has a message; looks so often.
+#[inline(always)]
+fn find(
+    reader: &mut queue::Reader<RawMemory>,
+    base: usize,
+    layout: Layout,
+    polls: u32,
+) -> Result<bool, Corrupt> {
+    let sign = sign(reader.next_at(), layout);
     for _ in 0..polls {
-        board::before_read(base + sign, len);
+        board::before_read(base + sign.start, sign.len());
         if reader.peek()?.is_some() {
-            board::before_read(base + next.start, next.len());
-            return reader.try_receive(message);
+            return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// What says that there is a message in a slot: the sequence, which is its last word, or the
+/// writer's line.
+fn sign(slot: Range<usize>, layout: Layout) -> Range<usize> {
+    match layout {
+        Layout::Sequence => slot.end - 4..slot.end,
+        Layout::Index => WRITERS..WRITERS + LINE,
+    }
 }
 
 /// Sends the next message of a queue.

@@ -87,6 +87,7 @@ impl Runner {
         if let Some(served) = node.serve(&mut Serving::new(io, number, trial)) {
             return served.unwrap_or_else(|fault| agent::failed(&fault));
         }
+        self.ports.iter().for_each(Port::prepare);
         let mut number = 0;
         let mut spacing = Spacing::of(self.period_us);
         while !agent::is_to_stop(self.number) {

@@ -4,7 +4,8 @@
 use sinew_carve_out::Trial;
 use sinew_link::{RawMemory, queue};
 
-use crate::{Fault, Io, agent, guest, kernel, trial};
+use crate::link::Link;
+use crate::{Fault, Io, Peek, agent, guest, kernel, trial};
 
 /// A queue that the guest reads.
 pub type QueueIn = queue::Reader<RawMemory>;
@@ -140,5 +141,95 @@ impl<'a> Serving<'a> {
             self.beat()?;
         }
         Ok(false)
+    }
+
+    /// Waits until a queue at an input has a message; `false`: the guest stops.
+    ///
+    /// # Errors
+    /// As for [`Serving::receive`]; or if the port has another number of links than one, or one
+    /// that is no queue: messages have no places of their own there.
+    ///
+    /// # Panics
+    /// As for [`Serving::receive`].
+    pub fn wait_message(&mut self, port: usize, patience: Patience) -> Result<bool, Fault> {
+        self.wait_for(port, patience, Link::has_message)
+    }
+
+    /// Waits until a queue at an output has room; `false`: the guest stops.
+    ///
+    /// # Errors
+    /// As for [`Serving::wait_message`].
+    ///
+    /// # Panics
+    /// As for [`Serving::receive`].
+    pub fn wait_room(&mut self, port: usize, patience: Patience) -> Result<bool, Fault> {
+        self.wait_for(port, patience, Link::has_room)
+    }
+
+    fn wait_for(
+        &mut self,
+        port: usize,
+        patience: Patience,
+        holds: fn(&mut Link, u32) -> Result<bool, Fault>,
+    ) -> Result<bool, Fault> {
+        let mut polls = patience.polls.max(1);
+        while !self.is_stopping() {
+            self.beat()?;
+            let link = self.io.only_link(port)?;
+            if holds(link, polls)? {
+                return Ok(true);
+            }
+            link.park(patience.park_ms);
+            polls = 1;
+        }
+        Ok(false)
+    }
+
+    /// Has the next message of an input read where it stands in its queue, part by part, then frees
+    /// its place; `None`: there is none. The port holds no message of its own.
+    ///
+    /// # Errors
+    /// As for [`Serving::wait_message`].
+    ///
+    /// # Panics
+    /// As for [`Serving::receive`].
+    pub fn read_in_place<T>(
+        &mut self,
+        port: usize,
+        read: impl FnOnce(&Peek<'_>) -> T,
+    ) -> Result<Option<T>, Fault> {
+        self.io.read_in_place(port, read)
+    }
+
+    /// How many messages wait in the queue of an input.
+    ///
+    /// # Errors
+    /// As for [`Serving::wait_message`].
+    ///
+    /// # Panics
+    /// As for [`Serving::receive`].
+    pub fn waiting(&mut self, port: usize) -> Result<u32, Fault> {
+        self.io.only_link(port)?.waiting()
+    }
+
+    /// Has the next message of an output written where it will stand in its queue, and sends it.
+    /// Whether it did: not if there is no room, where `write` is not called, nor if that says
+    /// `None`. Else `write` says how many bytes from the start of the place it has written; what
+    /// follows them is of an earlier message, or anything. The port holds no message of its own.
+    ///
+    /// The place is there to be written. A peer that breaks the rules can change it at any time, so
+    /// nothing may be decided by what is read back there.
+    ///
+    /// # Errors
+    /// As for [`Serving::wait_message`].
+    ///
+    /// # Panics
+    /// As for [`Serving::receive`].
+    pub fn write_in_place(
+        &mut self,
+        port: usize,
+        write: impl FnOnce(&mut [u8]) -> Option<usize>,
+    ) -> Result<bool, Fault> {
+        self.io.write_in_place(port, write)
     }
 }

@@ -82,8 +82,8 @@ fn a_table_of_another_version_is_refused_with_both_numbers() {
     let mut other = table("guard");
     other[4] = 9;
     let found = elf(ARM, SECTION, &other);
-    refuses(&found, "version 9, expected 0x4b574e53 and 1; build it anew with this version");
-    refuses(&elf(ARM, SECTION, &other[1..]), "bytes, expected 1 to 32 records of 10592");
+    refuses(&found, "version 9, expected 0x4b574e53 and 2; build it anew with this version");
+    refuses(&elf(ARM, SECTION, &other[1..]), "bytes, expected 1 to 32 records of 13408");
     refuses(&elf(ARM, SECTION, &[]), "0 bytes, expected 1 to 32 records");
 }
 

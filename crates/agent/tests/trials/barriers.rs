@@ -5,7 +5,7 @@
 use std::io::ErrorKind;
 use std::process::Command;
 
-use crate::life::{skip, trials};
+use crate::life::{image, skip};
 
 const OBJDUMP: &str = "arm-none-eabi-objdump";
 
@@ -41,7 +41,7 @@ const EXPECTED: [Expected; 4] = [
 ];
 
 fn disassembly() -> Option<String> {
-    let image = trials()?;
+    let image = image("trials")?;
     let all = Command::new(OBJDUMP).args(["-d", "-C", "--no-show-raw-insn"]).arg(image).output();
     match all {
         Ok(all) => Some(String::from_utf8_lossy(&all.stdout).into_owned()),

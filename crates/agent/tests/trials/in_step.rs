@@ -14,7 +14,7 @@ const MESSAGES: u32 = 500;
 const SIZE: usize = 64;
 
 /// How often the guest has put links in step before a read, and after a write.
-fn steps(printed: &str) -> [u32; 2] {
+pub(crate) fn steps(printed: &str) -> [u32; 2] {
     let line = printed.lines().find_map(|line| line.split_once("links put in step "));
     let (_, words) = line.unwrap_or_else(|| panic!("it does not say it:\n{printed}"));
     let mut numbers = words.split(' ').filter_map(|word| word.parse().ok());

@@ -1,6 +1,7 @@
 //! A guest beside a core and a service: both sides sleep at links until a bell rings, and whoever
 //! is killed when, the others go on.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -12,16 +13,18 @@ use sinew_agent::BoardRow;
 use sinew_control::status::EventKind;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::clock::now_ns;
-use sinew_core::{Fault, Message, Parameters, fault};
+use sinew_core::{Fault, Message, Parameters, fault, privileges};
 use sinew_runtime::{Service, ServiceIo};
 use sinew_spec::plan::Board;
 
 use crate::Test;
+use crate::placed::allowed;
 use crate::service_kinds::Numbered;
 use crate::stage::{Stage, marked};
 
 pub(crate) const TESTS: &[Test] = tests![
     a_service_and_a_guest_wake_each_other,
+    an_emulator_runs_on_the_cpus_of_its_domain,
     a_guest_is_refused_what_it_cannot_have,
     two_hundred_kills_of_a_guest_and_beside_it_harm_nobody_else,
 ];
@@ -184,6 +187,24 @@ fn a_service_and_a_guest_wake_each_other() {
     });
     stage.assert_in_order(0);
     stage.stop_unharmed();
+}
+
+fn an_emulator_runs_on_the_cpus_of_its_domain() {
+    if !has_guest() {
+        return;
+    }
+    // Also the core's CPU, which no service has by default.
+    for cpu in privileges::cpus().expect("affinity") {
+        let cpus = format!("heartbeat: 10s\n    cpus: [{cpu}]\n    stop");
+        let mut stage =
+            Stage::start(&graph(&orders("cpus")).replace("heartbeat: 10s\n    stop", &cpus));
+        stage.until_event("guest", EventKind::Ready, 1);
+        let agent = stage.process("guest");
+        for pid in [agent, child(agent).expect("an emulator")] {
+            assert_eq!(allowed(pid), BTreeSet::from([vec![cpu]]), "CPU {cpu}, process {pid}");
+        }
+        stage.stop_unharmed();
+    }
 }
 
 fn a_guest_is_refused_what_it_cannot_have() {
