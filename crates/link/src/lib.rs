@@ -9,6 +9,9 @@
 //! | [`latest`] | the newest message | never waits; one reader |
 //! | [`broadcast`] | every message it is fast enough for, and how many it lost | never waits |
 //!
+//! Large messages of a queue are written and read where they stand: the next one, or several at a
+//! time, which leave in their order ([`queue::Writer::place_ahead`], [`queue::Reader::ahead`]).
+//!
 //! [`counter`] is a row of u64 that anyone may read; [`semaphore`] are tokens that both sides take
 //! and post; [`wait`] is how a side waits.
 //!

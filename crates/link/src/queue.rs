@@ -121,6 +121,11 @@ impl<M: Memory> Writer<M> {
         Ok(start..start + self.end.region.message_size)
     }
 
+    /// Messages that the queue holds.
+    pub fn capacity(&self) -> u32 {
+        self.end.region.capacity()
+    }
+
     /// Where in the region the next message is written, with its sequence: for who keeps caches in
     /// step by hand.
     pub fn next_at(&self) -> Range<usize> {

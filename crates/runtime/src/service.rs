@@ -112,6 +112,14 @@ impl ServiceIo {
         &self.name
     }
 
+    /// Whether something is linked to a port.
+    ///
+    /// # Panics
+    /// If the kind's table has no such port.
+    pub fn is_linked(&self, port: usize) -> bool {
+        self.inputs[port].is_some() || !self.outputs[port].is_empty()
+    }
+
     /// Whether the service is to end.
     pub fn is_stopping(&self) -> bool {
         self.halt.is_stopping() || self.injected.as_ref().is_some_and(|it| it.failed)
@@ -310,14 +318,28 @@ impl ServiceIo {
     /// # Panics
     /// As for [`ServiceIo::receive`].
     pub fn place<T: Message>(&mut self, port: usize, ahead: u32) -> Result<Option<Place>, Fault> {
-        let [sender] = &mut self.outputs[port][..] else {
-            let links = self.outputs[port].len();
-            return Err(fault!("its messages lie in the places of one link, found {links} links"));
-        };
-        let place = sender.place(ahead)?;
+        let place = self.only_link(port)?.place(ahead)?;
         let is_sized = place.as_ref().is_none_or(|place| place.len() == size_of::<T>());
         assert!(is_sized, "the port's table names another message type");
         Ok(place)
+    }
+
+    /// How many places the link of output `port` has.
+    ///
+    /// # Errors
+    /// As for [`ServiceIo::place`].
+    pub fn places(&mut self, port: usize) -> Result<u32, Fault> {
+        self.only_link(port)?.places()
+    }
+
+    fn only_link(&mut self, port: usize) -> Result<&mut dyn Sender, Fault> {
+        match &mut self.outputs[port][..] {
+            [sender] => Ok(&mut **sender),
+            links => {
+                let links = links.len();
+                Err(fault!("its messages lie in the places of one link, found {links} links"))
+            }
+        }
     }
 
     /// The places of one message in the links of output `port`, to be written part by part,

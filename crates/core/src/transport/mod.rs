@@ -133,6 +133,14 @@ pub trait Sender: Send {
         Err(no_places())
     }
 
+    /// How many places there are.
+    ///
+    /// # Errors
+    /// [`Cause::Error`](crate::Cause::Error) if the link has no such places.
+    fn places(&self) -> Result<u32, Fault> {
+        Err(no_places())
+    }
+
     /// Goes on with what an earlier `send` took but could not yet move; called every cycle.
     ///
     /// # Errors

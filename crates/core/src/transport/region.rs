@@ -320,6 +320,10 @@ impl<L: Length> Sender for QueueSender<L> {
         }
     }
 
+    fn places(&self) -> Result<u32, Fault> {
+        Ok(self.end.capacity())
+    }
+
     fn wait_room(&mut self, until_ns: u64) -> bool {
         self.end.wait_room(self.wait, Some(until_ns), &self.parking) || self.end.is_peer_closed()
     }

@@ -19,7 +19,7 @@ pub(crate) struct Domain<'a> {
 /// What a domain promises.
 pub(crate) enum Role<'a> {
     Realtime(Realtime<'a>),
-    Service(Service),
+    Service(Box<Service>),
 }
 
 /// What a realtime domain says of itself.
@@ -48,7 +48,7 @@ impl<'a> Domain<'a> {
     pub(super) fn of_a_bare_list(span: Span, report: &'a Report) -> Domain<'a> {
         let name = Named { text: keys::SERVICES, span };
         let fields = Fields::empty(&keys::DOMAIN, span, report);
-        Domain { name, user: None, role: Role::Service(service::read(&fields)) }
+        Domain { name, user: None, role: Role::Service(Box::new(service::read(&fields))) }
     }
 
     pub(crate) fn realtime(&self) -> Option<&Realtime<'a>> {
@@ -87,7 +87,7 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Option<Domain<'a
     let fields = Fields::new(&entry.value, &keys::DOMAIN, &[], entry.span, report);
     let user = fields.name("user");
     let Some(realtime) = fields.entry("realtime") else {
-        let role = Role::Service(service::read(&fields));
+        let role = Role::Service(Box::new(service::read(&fields)));
         return is_service(&fields, name).then_some(Domain { name, user, role });
     };
     let help = |key: &str| match key {
