@@ -7,10 +7,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use sinew_services::camera::image::{POINTS_LEN, ROW_LEN};
-use sinew_services::camera::jpeg;
+use sinew_services::camera::image::{POINTS_LEN, ROW_LEN, head};
 use sinew_services::camera::source::{FrameSource, Shot};
 use sinew_services::camera::synthetic::Synthetic;
+use sinew_services::picture::{PictureView, jpeg};
 
 /// Between two frames, ns.
 const PERIOD_NS: u64 = 33_333_333;
@@ -41,11 +41,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         camera.frame(&shot, put).map_err(|fault| fault.text().to_owned())?;
     }
     let frame_ms = begun.elapsed().as_secs_f64() * 1e3 / frames.max(1) as f64;
-    let points: &[u8; POINTS_LEN] = points.as_slice().try_into()?;
+    let picture = PictureView::new(head(frames, 0), points.as_slice()).map_err(|bad| bad.0)?;
     let begun = Instant::now();
     let mut bytes = Vec::new();
     for _ in 0..ENCODED {
-        bytes = jpeg::encode(points, 80);
+        bytes = jpeg::encode(&picture, 80);
     }
     let jpeg_ms = begun.elapsed().as_secs_f64() * 1e3 / f64::from(ENCODED);
     std::fs::write(&file, &bytes)?;

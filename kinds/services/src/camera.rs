@@ -2,7 +2,7 @@
 
 mod film;
 pub mod image;
-pub mod jpeg;
+mod jpeg;
 mod pace;
 pub mod source;
 pub mod synthetic;
@@ -19,11 +19,13 @@ use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use self::film::Film;
-use self::image::{FrameHead, Image, write_row};
+use self::image::{head, write_row};
 use self::pace::Pace;
 use self::source::{FrameSource, Shot};
 use self::synthetic::Synthetic;
 use self::v4l2::V4l2;
+use crate::messages::Picture;
+use crate::picture::write_head;
 use crate::tell;
 
 const POSE: usize = 0;
@@ -49,7 +51,7 @@ pub const INFO: Kind = Kind {
     ports: &[
         Port::input("pose", "What the drives report: the pose that is drawn.", AxisFeedback::TYPE)
             .optional(),
-        Port::output("out", "A frame.", Image::TYPE),
+        Port::output("out", "A frame.", Picture::TYPE),
     ],
     parameters: &[
         Parameter::new("source", ParameterType::Choice(&["synthetic", "v4l2", "file"]))
@@ -130,8 +132,8 @@ impl Camera {
     /// Takes the frame with this number; if nobody has room for it, it is gone.
     fn take(&mut self, io: &mut ServiceIo, number: u64) -> Result<(), Fault> {
         let shot = Shot { time_ns: now_ns(), number, pose_ns: self.pose_ns };
-        let Some(mut frame) = io.claim::<Image>(OUT)? else { return self.source.skip() };
-        FrameHead { time_ns: shot.time_ns, sequence: number }.write(&mut frame);
+        let Some(mut frame) = io.claim::<Picture>(OUT)? else { return self.source.skip() };
+        write_head(&mut frame, &head(number, shot.time_ns));
         self.source.frame(&shot, &mut |y, row| write_row(&mut frame, y, row))?;
         frame.commit();
         Ok(())

@@ -10,7 +10,6 @@ mod cycles;
 mod figures;
 mod frame;
 mod hello;
-mod hosts;
 mod hub;
 mod orders;
 mod page;
@@ -34,11 +33,11 @@ use sinew_robot::messages::PlannerCommand;
 use sinew_runtime::watch::Watch;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
-use self::hosts::Hosts;
 use self::hub::{Closing, Hub, Owner};
 use self::protocol::Arm;
 use self::shows::Shows;
-use crate::camera::image::Image;
+use crate::hosts::Hosts;
+use crate::messages::Picture;
 use crate::tell;
 
 const IMAGE: usize = 0;
@@ -57,7 +56,7 @@ pub const INFO: Kind = Kind {
           events, and orders for those who have the token. Announces its address with the token \
           when it starts. Whoever reaches the address sees the run; only the token commands it.",
     ports: &[
-        Port::input("image", "Frames of a camera.", Image::TYPE).optional(),
+        Port::input("image", "Frames of a camera.", Picture::TYPE).optional(),
         Port::output("command", "What people ask of the planner.", PlannerCommand::TYPE).optional(),
     ],
     parameters: &[

@@ -5,7 +5,10 @@
 pub mod axis_log;
 pub mod camera;
 pub mod dashboard;
+mod hosts;
+pub mod messages;
 pub mod monitor;
+pub mod picture;
 pub mod recorder;
 mod server;
 
@@ -14,8 +17,13 @@ use std::io::{Write, stdout};
 use sinew_runtime::ServiceEntry;
 
 /// Every kind, one row each.
-pub const SERVICES: &[ServiceEntry] =
-    &[axis_log::NODE, camera::NODE, dashboard::NODE, recorder::NODE, monitor::NODE];
+pub const SERVICES: &[ServiceEntry] = &[
+    axis_log::NODE,
+    camera::NODE,
+    dashboard::NODE,
+    recorder::NODE,
+    monitor::NODE,
+];
 
 /// Says a line, which becomes an event of the run.
 fn tell(line: &str) {

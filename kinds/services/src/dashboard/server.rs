@@ -23,11 +23,11 @@ use tokio::runtime::Handle;
 use tokio::select;
 use tokio::time::{sleep, timeout};
 
-use super::hosts::{Hosts, check_host, check_origin};
 use super::hub::Hub;
 use super::page::{FILES, MISSING};
 use super::protocol::ORDER_LEN_MAX;
 use super::viewer;
+use crate::hosts::{Hosts, check_host, check_origin};
 use crate::server::{self, Limits};
 
 /// Of connections that are no viewers yet: a browser opens six at once.
@@ -39,6 +39,9 @@ const LIMITS: Limits =
 const READ_LEN: usize = 512;
 /// How long viewers may take to hear that it is over.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
+
+/// What the server is, for those who call it by another name.
+const KIND: &str = "dashboard";
 
 /// Nothing but what this server serves, no scripts or styles within the page, in nobody's frame.
 /// Images are shown from memory.
@@ -98,7 +101,7 @@ fn app(server: &Arc<Server>) -> Router {
 
 /// Before and after everything else.
 async fn guard(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
-    let mut response = match check_host(&server.hosts, request.headers()) {
+    let mut response = match check_host(&server.hosts, request.headers(), KIND) {
         Err(text) => (StatusCode::FORBIDDEN, text).into_response(),
         Ok(_) if !matches!(*request.method(), Method::GET | Method::HEAD) => {
             (StatusCode::METHOD_NOT_ALLOWED, "expected GET").into_response()
@@ -116,7 +119,7 @@ async fn websocket(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
-    if let Err(text) = check_origin(&server.hosts, &headers) {
+    if let Err(text) = check_origin(&server.hosts, &headers, KIND) {
         return (StatusCode::FORBIDDEN, text).into_response();
     }
     match upgrade {

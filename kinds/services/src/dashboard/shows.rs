@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use sinew_control::status::Status;
-use sinew_core::Fault;
 use sinew_core::clock::now_ns;
+use sinew_core::{Fault, fault};
 use sinew_robot::messages::PlannerCommand;
 use sinew_runtime::ServiceIo;
 use sinew_runtime::watch::Watch;
@@ -17,8 +17,8 @@ use super::frame::{self, Motion};
 use super::hub::{Hub, Wish};
 use super::protocol::{CycleCosts, Hello, StopTimes, Text};
 use super::{COMMAND, IMAGE};
-use crate::camera::image::{FrameHead, Image};
-use crate::camera::jpeg;
+use crate::messages;
+use crate::picture::{PictureView, jpeg, read_head};
 
 /// Between two looks at the status; figures come with it.
 const STATUS_NS: u64 = 500_000_000;
@@ -140,14 +140,16 @@ impl Shows {
         let mut image = None;
         let mut is_due = self.hub.wants_images() && now_ns() >= self.image_due_ns;
         for _ in 0..FRAMES_MAX {
-            let Some(frame) = io.peek::<Image>(IMAGE)? else { break };
+            let Some(frame) = io.peek::<messages::Picture>(IMAGE)? else { break };
             if std::mem::take(&mut is_due) {
                 // From when it was due: frames come when they like, and the rate shall stay.
                 let (now_ns, due_ns) = (now_ns(), self.image_due_ns + IMAGE_NS);
                 self.image_due_ns = if due_ns > now_ns { due_ns } else { now_ns + IMAGE_NS / 2 };
-                let FrameHead { time_ns, sequence } = FrameHead::read(&frame);
-                let jpeg = jpeg::encode(&frame, IMAGE_QUALITY);
-                image = Some(frame::image(sequence as u32, time_ns as f64 / 1e6, &jpeg));
+                let head = read_head(|bytes| frame.read_at(0, bytes));
+                let picture = PictureView::new(head, &frame).map_err(|bad| fault!("{bad}"))?;
+                let jpeg = jpeg::encode(&picture, IMAGE_QUALITY);
+                let taken_ms = picture.head().time_ns as f64 / 1e6;
+                image = Some(frame::image(picture.head().number as u32, taken_ms, &jpeg));
             }
             frame.release();
         }

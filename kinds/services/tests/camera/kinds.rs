@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use sinew_core::catalogue::{Kind, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, fault};
+use sinew_media::PictureHead;
 use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
 use sinew_runtime::ServiceEntry;
 use sinew_runtime::{Service, ServiceIo};
-use sinew_services::camera::image::{FrameHead, HEIGHT, Image, PixelRow, PixelRows, ROW_LEN};
+use sinew_services::camera::image::{HEIGHT, PixelRow, ROW_LEN};
 use sinew_services::camera::source::{FrameSource, Shot};
 use sinew_services::camera::{Camera, INFO};
+use sinew_services::messages;
+use sinew_services::picture::{PictureView, read_head};
 
 /// Frames after which the cable is pulled out.
 const PULLED_AFTER: u64 = 8;
@@ -33,7 +36,7 @@ static JOINTS_INFO: Kind =
 static NUMBERED_INFO: Kind = Kind::new("numbered", RunsIn::Service, INFO.ports);
 static PULLED_INFO: Kind = Kind::new("pulled", RunsIn::Service, INFO.ports);
 static SCREEN_INFO: Kind =
-    Kind::new("screen", RunsIn::Service, &[Port::input("in", "", Image::TYPE)]);
+    Kind::new("screen", RunsIn::Service, &[Port::input("in", "", messages::Picture::TYPE)]);
 
 /// An arm that swings.
 struct Joints;
@@ -92,23 +95,24 @@ struct Screen {
 impl Service for Screen {
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         while io.wait(Duration::from_millis(2)) {
-            while let Some(frame) = io.peek::<Image>(0)? {
-                let head = FrameHead::read(&frame);
-                let mut row = [0; ROW_LEN];
+            while let Some(frame) = io.peek::<messages::Picture>(0)? {
+                let head: PictureHead = read_head(|bytes| frame.read_at(0, bytes));
+                let picture = PictureView::new(head, &frame).map_err(|bad| fault!("{bad}"))?;
+                let mut row = vec![];
                 let torn = (0..HEIGHT).find(|&y| {
-                    frame.read_row(y, &mut row);
-                    row != row_of(head.sequence, y)
+                    picture.read_row(0, y as u32, &mut row);
+                    row != row_of(head.number, y)
                 });
                 frame.release();
                 self.seen += 1;
                 if torn.is_some() {
-                    tell(&format!("strange {}", head.sequence));
+                    tell(&format!("strange {}", head.number));
                 }
                 // A camera that comes back counts from 1 again.
-                if head.sequence <= self.last && head.sequence != 1 {
-                    tell(&format!("disorder {} after {}", head.sequence, self.last));
+                if head.number <= self.last && head.number != 1 {
+                    tell(&format!("disorder {} after {}", head.number, self.last));
                 }
-                self.last = head.sequence;
+                self.last = head.number;
                 if self.seen.is_multiple_of(TOLD) {
                     tell(&format!("seen {}", self.seen));
                 }

@@ -8,7 +8,9 @@ use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
 use sinew_robot::messages::PlannerCommand;
 use sinew_runtime::ServiceEntry;
 use sinew_runtime::{Service, ServiceIo};
-use sinew_services::camera::image::{Image, PixelRow, ROW_LEN};
+use sinew_services::camera::image::{HEIGHT, PixelRow, ROW_LEN, head, write_row};
+use sinew_services::messages::Picture;
+use sinew_services::picture::write_head;
 
 /// Cycles of a stop after which the probe's brakes are closed, and it is at rest.
 const REST_CYCLES: u32 = 5;
@@ -72,7 +74,7 @@ static FILM_INFO: Kind = Kind {
         .or("20")
         .unit("ms")
         .doc("Between two frames.")],
-    ..Kind::new("film", RunsIn::Service, &[Port::output("out", "", Image::TYPE)])
+    ..Kind::new("film", RunsIn::Service, &[Port::output("out", "", Picture::TYPE)])
 };
 
 fn film(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
@@ -87,13 +89,11 @@ impl Service for Film {
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let mut sequence: u64 = 0;
         while io.wait(self.pause) {
-            let Some(mut frame) = io.claim::<Image>(0)? else { continue };
+            let Some(mut frame) = io.claim::<Picture>(0)? else { continue };
             sequence += 1;
             let row: PixelRow = [sequence as u8; ROW_LEN];
-            let rows = (size_of::<Image>() - 16) / ROW_LEN;
-            frame.write_at(0, &now_ns().to_ne_bytes());
-            frame.write_at(8, &sequence.to_ne_bytes());
-            (0..rows).for_each(|at| frame.write_at(16 + at * ROW_LEN, &row));
+            write_head(&mut frame, &head(sequence, now_ns()));
+            (0..HEIGHT).for_each(|y| write_row(&mut frame, y, &row));
             frame.commit();
         }
         Ok(())

@@ -4,13 +4,15 @@ use std::io::Cursor;
 
 use tempfile::TempPath;
 
-use super::super::image::HEIGHT;
+use super::super::image::{HEIGHT, head};
 use super::*;
+use crate::picture::PictureView;
+use crate::picture::jpeg::encode;
 
 /// A picture of one colour.
 fn picture(code: u8) -> Vec<u8> {
-    let points: Box<[u8; POINTS_LEN]> = vec![code; POINTS_LEN].try_into().expect("a frame's");
-    jpeg::encode(&*points, 90)
+    let points = vec![code; POINTS_LEN];
+    encode(&PictureView::new(head(1, 0), &points[..]).expect("a frame's"), 90)
 }
 
 /// A file with these bytes, whose name ends so.

@@ -1,28 +1,28 @@
-//! Who may speak to the server: what a browser's headers say, by the rules of [`Hosts`].
+//! Who may speak to a server of pages: what a browser's headers say, by the rules of [`Hosts`].
 
 use axum::http::HeaderMap;
 use axum::http::header::{HOST, HeaderName, ORIGIN};
-pub(super) use sinew_control::hosts::Hosts;
+pub(crate) use sinew_control::hosts::Hosts;
 use sinew_control::hosts::PortRule;
 
-/// Whether a request calls this server by one of its names.
+/// Whether a request calls this server, of a node of this kind, by one of its names.
 ///
 /// # Errors
 /// A sentence: what was called, and how to allow it.
-pub(super) fn check_host(hosts: &Hosts, headers: &HeaderMap) -> Result<String, String> {
+pub(crate) fn check_host(hosts: &Hosts, headers: &HeaderMap, kind: &str) -> Result<String, String> {
     let host = one(headers, &HOST)?.to_ascii_lowercase();
     if hosts.is_ours(&host, PortRule::Own) {
         return Ok(host);
     }
-    Err(hosts.refusal(&host, "dashboard"))
+    Err(hosts.refusal(&host, kind))
 }
 
-/// Whether the page that opens a WebSocket came from this server too.
+/// Whether the page that sends a request came from this server too.
 ///
 /// # Errors
 /// As for [`check_host`].
-pub(super) fn check_origin(hosts: &Hosts, headers: &HeaderMap) -> Result<(), String> {
-    let host = check_host(hosts, headers)?;
+pub(crate) fn check_origin(hosts: &Hosts, headers: &HeaderMap, kind: &str) -> Result<(), String> {
+    let host = check_host(hosts, headers, kind)?;
     let origin = one(headers, &ORIGIN)?.to_ascii_lowercase();
     match Hosts::is_same(&origin, &host) {
         true => Ok(()),
@@ -67,7 +67,7 @@ mod tests {
     fn a_server_is_known_by_its_own_names_alone() {
         let known = |address: &str, host: &str| {
             let hosts = hosts(address, &["Robot.local", "arm.example:443"]);
-            check_host(&hosts, &headers(&[host], &[])).is_ok()
+            check_host(&hosts, &headers(&[host], &[]), "dashboard").is_ok()
         };
         for host in ["localhost:8600", "127.0.0.1:8600", "127.0.0.9:8600", "[::1]:8600"] {
             assert!(known("127.0.0.1:8600", host), "{host}");
@@ -103,7 +103,11 @@ mod tests {
     #[test]
     fn a_page_of_another_site_may_not_open_a_websocket() {
         let check = |host: &[&str], origin: &[&str]| {
-            check_origin(&hosts("127.0.0.1:8600", &["arm.example"]), &headers(host, origin))
+            check_origin(
+                &hosts("127.0.0.1:8600", &["arm.example"]),
+                &headers(host, origin),
+                "dashboard",
+            )
         };
         let ours = "localhost:8600";
         assert_eq!(check(&[ours], &["http://localhost:8600"]), Ok(()));
