@@ -142,6 +142,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("kinds/ethercat/src", &[&["cia402", "frame"]]),
+    ("kinds/ffmpeg/src", &[&["film", "place", "sound"], &["pictures"]]),
     (
         "kinds/flows/src",
         &[&["json", "script", "testing", "work"], &["bridge", "check", "http", "path"]],
@@ -155,9 +156,14 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["drives"],
         ],
     ),
+    ("kinds/media/src", &[&["packet", "picture", "play", "sound"]]),
     (
         "kinds/services/src",
-        &[&["axis_log", "camera", "monitor", "recorder", "server"], &["dashboard"]],
+        &[
+            &["axis_log", "hosts", "messages", "monitor", "recorder", "server"],
+            &["picture"],
+            &["camera", "dashboard", "player"],
+        ],
     ),
     (
         "src",

@@ -8,6 +8,7 @@ use super::{File, inline_tests};
 
 /// Names that stand for one thing on several levels, and for which.
 pub(crate) const SHARED: &[(&str, &str)] = &[
+    ("Ahead", "a message that is read before its turn: in a queue, a link"),
     ("Claim", "a place that is being written: in a queue, a link, all links of a port"),
     ("Peek", "a message that is read where it stands: in a queue, a link, a port"),
     ("Fresh", "what a read says of its value; only a slot can hold the safe one"),

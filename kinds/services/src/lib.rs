@@ -9,6 +9,7 @@ mod hosts;
 pub mod messages;
 pub mod monitor;
 pub mod picture;
+pub mod player;
 pub mod recorder;
 mod server;
 
@@ -23,6 +24,11 @@ pub const SERVICES: &[ServiceEntry] = &[
     dashboard::NODE,
     recorder::NODE,
     monitor::NODE,
+    player::media_source::NODE,
+    player::video_decoder::NODE,
+    player::audio_decoder::NODE,
+    player::audio_sink::NODE,
+    player::video_sink::NODE,
 ];
 
 /// Says a line, which becomes an event of the run.

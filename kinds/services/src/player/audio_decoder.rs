@@ -1,0 +1,38 @@
+//! Kind `audio_decoder`: makes samples of packets.
+
+#[cfg(feature = "media")]
+mod decode;
+
+use sinew_core::catalogue::{Kind, Port, RunsIn};
+use sinew_core::{Fault, Message, Parameters};
+use sinew_runtime::{Service, ServiceEntry};
+
+use crate::messages::{Packet, SoundBlock};
+
+/// What the compiler knows of the kind.
+pub const INFO: Kind = Kind {
+    name: "audio_decoder",
+    runs_in: RunsIn::Service,
+    doc: "Decodes sound by FFmpeg's libraries, whatever rate and channels it has, to blocks of 48 \
+          000 samples a second, left and right, of 16 bits. What cannot be decoded is counted and \
+          said.",
+    ports: &[
+        Port::input("in", "Packets of sound.", Packet::TYPE),
+        Port::output("out", "Blocks of samples.", SoundBlock::TYPE),
+    ],
+    parameters: &[],
+    signals: &[],
+};
+
+/// The kind's row in the table.
+pub const NODE: ServiceEntry = ServiceEntry { kind: &INFO, make };
+
+#[cfg(feature = "media")]
+fn make(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    Ok(Box::new(decode::AudioDecoder::default()))
+}
+
+#[cfg(not(feature = "media"))]
+fn make(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    Err(super::without_media())
+}

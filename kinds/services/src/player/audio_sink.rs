@@ -1,0 +1,133 @@
+//! Kind `audio_sink`: lets sound be heard, and says what is heard: the clock of a film.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::clock::now_ns;
+use sinew_core::{Fault, Message, Parameters, fault};
+use sinew_media::{BlockHead, flag};
+use sinew_runtime::{Service, ServiceEntry, ServiceIo};
+
+use super::complaint::Complaint;
+use super::metronome::Metronome;
+use super::orders;
+use super::sound::{Output, Sound};
+use crate::messages::{PlayClock, PlayOrder, SoundBlock};
+use crate::tell;
+
+const IN: usize = 0;
+const ORDERS: usize = 1;
+const CLOCK: usize = 2;
+
+/// Between two looks: so old the clock is that others read.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What the compiler knows of the kind.
+pub const INFO: Kind = Kind {
+    name: "audio_sink",
+    runs_in: RunsIn::Service,
+    doc: "Plays sound on a sound device where there is one; where there is none the clock alone \
+          plays: it hears 48 000 samples a second and counts when there are none. Says which place \
+          of the film is heard. Starts when there is enough and, if orders lead to it, when the \
+          first picture is there, but not later than after 3 s, or half a second after a jump. Pauses, jumps, and plays \
+          slower or faster (then the pitch changes too).",
+    ports: &[
+        Port::input("in", "Blocks of samples.", SoundBlock::TYPE),
+        Port::input("orders", "What who watches wants.", PlayOrder::TYPE).optional(),
+        Port::output("clock", "What is heard, 200 times a second.", PlayClock::TYPE).optional(),
+    ],
+    parameters: &[Parameter::new("output", ParameterType::Choice(&["auto", "device", "clock"]))
+        .or("auto")
+        .doc(
+            "'device': the sound device that the system names, and without one a fault; \
+                 'clock': none; 'auto': a device if the kernel has one (/dev/snd). Devices need a \
+                 program that is built with 'media'.",
+        )],
+    signals: &[],
+};
+
+/// The kind's row in the table.
+pub const NODE: ServiceEntry = ServiceEntry { kind: &INFO, make };
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    Ok(Box::new(AudioSink { output: parameters.text("output").to_owned() }))
+}
+
+struct AudioSink {
+    output: String,
+}
+
+impl Service for AudioSink {
+    fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        let mut sound = Sound::new(self.open()?, io.is_linked(ORDERS));
+        tell(&format!("sound goes to {}", sound.output().name()));
+        let (mut counted, mut underruns) = (0, Complaint::default());
+        let mut has_begun = false;
+        while io.wait(LOOK) {
+            while let Some(orders::Wanted { order, serial, value }) = orders::next(io, ORDERS)? {
+                has_begun = true;
+                sound.obey(order, serial, value, now_ns());
+            }
+            take(io, &mut sound)?;
+            sound.go_on(now_ns());
+            let clock = sound.clock(now_ns());
+            // A new life does not know where its film is before it hears it.
+            if has_begun || sound.has_begun() {
+                io.send(CLOCK, &clock)?;
+            }
+            let more = clock.underruns - counted;
+            counted = clock.underruns;
+            underruns.add(more, |count| {
+                let silent_s = clock.silent_ns as f64 / 1e9;
+                format!("sound was due and not there: {count} so far, {silent_s:.2} s in all")
+            });
+        }
+        Ok(())
+    }
+}
+
+impl AudioSink {
+    fn open(&self) -> Result<Box<dyn Output>, Fault> {
+        let opened = match self.output.as_str() {
+            "clock" => return Ok(Box::new(Metronome::new())),
+            // ALSA would print a page of its own to say the same.
+            "auto" if !Path::new("/dev/snd").exists() => Err("the kernel has none".to_owned()),
+            _ => device(),
+        };
+        match opened {
+            Ok(device) => Ok(device),
+            Err(why) if self.output == "device" => Err(fault!("no sound device: {why}")),
+            Err(why) => {
+                tell(&format!("no sound device: {why}"));
+                Ok(Box::new(Metronome::new()))
+            }
+        }
+    }
+}
+
+#[cfg(feature = "media")]
+fn device() -> Result<Box<dyn Output>, String> {
+    super::device::Device::open().map(|device| Box::new(device) as Box<dyn Output>)
+}
+
+#[cfg(not(feature = "media"))]
+fn device() -> Result<Box<dyn Output>, String> {
+    Err("this program was built without; build it with '--features media'".into())
+}
+
+/// Takes blocks for as long as they are wanted.
+fn take(io: &mut ServiceIo, sound: &mut Sound<Box<dyn Output>>) -> Result<(), Fault> {
+    while sound.wants() {
+        let Some(block) = io.receive::<SoundBlock>(IN)? else { return Ok(()) };
+        let SoundBlock { position_ns, serial, frames, flags, waiting, samples } = block;
+        let head = BlockHead { position_ns, serial, frames, flags, waiting };
+        let frames = head.check().map_err(|bad| fault!("{bad}"))?;
+        if flags & flag::END != 0 {
+            sound.end(position_ns, serial, now_ns());
+        }
+        let samples = &samples[..frames * sinew_media::CHANNELS];
+        sound.take(position_ns, serial, samples, waiting, now_ns());
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Kind `media_source`: takes a film apart and hands out its pieces.
+
+#[cfg(feature = "media")]
+mod backlog;
+#[cfg(feature = "media")]
+mod hand_out;
+#[cfg(feature = "media")]
+mod reader;
+
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
+use sinew_core::{Fault, Message, Parameters};
+use sinew_runtime::{Service, ServiceEntry};
+
+use crate::messages::{Packet, PlayClock, PlayOrder};
+
+/// What the compiler knows of the kind.
+pub const INFO: Kind = Kind {
+    name: "media_source",
+    runs_in: RunsIn::Service,
+    doc: "Takes a film apart by FFmpeg's libraries (AVI and what else they know): packets of video \
+          and of sound, each at its port, as fast as they are taken. A decoder of video that does \
+          not take them never holds up the sound: then the oldest are left out, up to the next one \
+          that can be decoded alone, and counted. A film without sound gets silence, so that its \
+          clock goes on. Jumps where an order says; one that comes back goes on where the clock is.",
+    ports: &[
+        Port::input("orders", "Where who watches wants to be.", PlayOrder::TYPE).optional(),
+        Port::input("clock", "What is heard: a new life goes on there.", PlayClock::TYPE)
+            .optional(),
+        Port::output("video", "Packets of video.", Packet::TYPE).optional(),
+        Port::output("sound", "Packets of sound.", Packet::TYPE).optional(),
+    ],
+    parameters: &[
+        Parameter::new("film", ParameterType::Text).doc(
+            "A file or a pipe, seen from the folder of the spec, or an address such as \
+             http://host/film.avi.",
+        ),
+        Parameter::new("grows", ParameterType::Bool).or("false").doc(
+            "Whether somebody still writes the file: then its end is not the film's, and there \
+                 are no jumps.",
+        ),
+    ],
+    signals: &[],
+};
+
+/// The kind's row in the table.
+pub const NODE: ServiceEntry = ServiceEntry { kind: &INFO, make };
+
+#[cfg(feature = "media")]
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    hand_out::make(parameters)
+}
+
+#[cfg(not(feature = "media"))]
+fn make(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    Err(super::without_media())
+}

@@ -1,0 +1,84 @@
+//! The pictures that stand in the link, from the next one on: read ahead, shown in an order of their
+//! own, freed in that of the link.
+
+use std::collections::VecDeque;
+
+use sinew_core::Fault;
+use sinew_media::{PictureHead, PixelFormat};
+use sinew_runtime::ServiceIo;
+
+use crate::messages::Picture;
+use crate::picture::read_head;
+use crate::player::presenter::Candidate;
+
+/// Positions past this are no film's: 146 years.
+const POSITION_NS_MAX: u64 = 1 << 62;
+
+/// A picture in the link.
+struct Standing {
+    head: PictureHead,
+    is_done: bool,
+}
+
+/// The pictures in the link.
+#[derive(Default)]
+pub(super) struct Window {
+    standing: VecDeque<Standing>,
+    /// Places without a picture, and pictures whose head said what cannot be.
+    pub(super) empty: u64,
+    pub(super) bad: u64,
+}
+
+impl Window {
+    /// Looks at what has come.
+    pub(super) fn look(&mut self, io: &mut ServiceIo, port: usize) -> Result<(), Fault> {
+        while let Some(picture) = io.ahead::<Picture>(port, self.standing.len() as u32)? {
+            let mut head: PictureHead = read_head(|bytes| picture.read_at(0, bytes));
+            head.position_ns = head.position_ns.min(POSITION_NS_MAX);
+            let format = head.check();
+            self.bad += u64::from(format.is_err());
+            self.empty += u64::from(format == Ok(PixelFormat::Nothing));
+            let is_done = !matches!(format, Ok(format) if format != PixelFormat::Nothing);
+            self.standing.push_back(Standing { head, is_done });
+        }
+        Ok(())
+    }
+
+    /// The pictures that wait: where each stands, counted from the next one, and its head.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (usize, &PictureHead)> + Clone {
+        let standing = self.standing.iter().enumerate().filter(|(_, it)| !it.is_done);
+        standing.map(|(at, it)| (at, &it.head))
+    }
+
+    /// The same, as who decides sees them.
+    pub(super) fn candidates(&self) -> impl Iterator<Item = Candidate> + Clone {
+        self.waiting().map(|(_, head)| candidate(head))
+    }
+
+    /// How many pictures wait.
+    pub(super) fn len(&self) -> usize {
+        self.waiting().count()
+    }
+
+    /// Nobody needs the picture any more that stands there.
+    pub(super) fn done(&mut self, at: usize) {
+        self.standing[at].is_done = true;
+    }
+
+    /// Gives back the places of those that nobody needs, as far as they are the next.
+    pub(super) fn free(&mut self, io: &mut ServiceIo, port: usize) -> Result<(), Fault> {
+        while self.standing.front().is_some_and(|next| next.is_done) {
+            if let Some(picture) = io.peek::<Picture>(port)? {
+                picture.release();
+            }
+            self.standing.pop_front();
+        }
+        Ok(())
+    }
+}
+
+/// A picture as who decides sees it.
+pub(super) fn candidate(head: &PictureHead) -> Candidate {
+    let PictureHead { position_ns, duration_ns, serial, .. } = *head;
+    Candidate { position_ns, duration_ns, serial }
+}

@@ -1,0 +1,6 @@
+//! See `tests/player.rs`.
+
+mod bad;
+mod faults;
+mod plays;
+mod stage;
