@@ -50,7 +50,8 @@ pub(crate) struct LabArgs {
     /// cargo run --release --manifest-path rivals/Cargo.toml -- --out FILE
     #[arg(long, requires = "scenario", value_name = "FILE")]
     rivals: Option<PathBuf>,
-    /// The image of the guest, instead of guest/target/armv7a-none-eabi/release/trials
+    /// The image of the guest, instead of the scenario's own: 'trials' or 'player' in
+    /// guest/target/armv7a-none-eabi/release
     #[arg(long, requires = "scenario", value_name = "FILE")]
     image: Option<PathBuf>,
     /// Print the report as one JSON object on standard output, and nothing else there
@@ -153,7 +154,7 @@ fn prepare(args: &LabArgs, name: &str, nodes: &Kinds) -> Result<Prepared, String
     let outputs = Outputs::open(args.report.as_deref(), args.svg.as_deref())?;
     let cpus = machine.cpus_allowed;
     let (quick, rounds) = (args.quick, args.rounds);
-    let kinds = table(nodes).catalogue();
+    let kinds = table(nodes);
     let image = args.image.clone();
     let request = ScenarioRequest { quick, only, rounds, cpus, kinds, rivals, image };
     let stop = stop_on_signals(Files::remove)

@@ -48,6 +48,10 @@ enum Step {
     },
     Write,
     Read,
+    /// A message is read before its turn, and a place looked up that is filled before its turn.
+    Ahead {
+        by: u8,
+    },
     WaitRoom,
     WaitMessage,
     /// Both ends are given up, and fresh ones attach.
@@ -141,8 +145,8 @@ impl Ends {
         })
     }
 
-    /// Whatever the ends answer, they answer.
-    fn carry_out(&mut self, step: &Step, message: &mut [u8], clock: &Clock) {
+    /// Whatever the ends answer, they answer. `len` is that of the region.
+    fn carry_out(&mut self, step: &Step, message: &mut [u8], len: usize, clock: &Clock) {
         let soon = Some(clock.0.get() + 100_000);
         match (self, step) {
             (Ends::Queue(writer, _), Step::Write) => {
@@ -152,6 +156,14 @@ impl Ends {
             (Ends::Queue(_, reader), Step::Read) => {
                 let _ = reader.try_receive(message);
                 reader.wake(clock);
+            }
+            (Ends::Queue(writer, reader), Step::Ahead { by }) => {
+                if let Ok(Some(found)) = reader.ahead((*by).into()) {
+                    found.read_at(0, message);
+                }
+                if let Ok(place) = writer.place_ahead((*by).into()) {
+                    assert!(place.end <= len && place.len() == message.len());
+                }
             }
             (Ends::Queue(writer, _), Step::WaitRoom) => {
                 let _ = writer.wait_room(Wait::SpinThenPark, soon, clock);
@@ -218,7 +230,7 @@ fuzz_target!(|input: Input| {
         }
         match (step, &mut ends) {
             (Step::Attach, _) | (_, None) => ends = Ends::attach(input.link, &region, &shape),
-            (_, Some(ends)) => ends.carry_out(step, &mut message, &clock),
+            (_, Some(ends)) => ends.carry_out(step, &mut message, shape.region_len(), &clock),
         }
     }
     // Before the region they stand on.

@@ -4,13 +4,15 @@
 use std::fs;
 use std::path::PathBuf;
 
+use sinew_agent::boards::BoardRow;
+use sinew_agent::image;
 use sinew_control::Spec;
 use sinew_core::catalogue::Kind;
 use sinew_core::trace::ThreadId;
 use sinew_runtime::Kinds;
 use sinew_runtime::run::RunRequest;
-use sinew_spec::plan::{Plan, Release, TargetMachine, Thread};
-use sinew_spec::{SpecSource, compile};
+use sinew_spec::plan::{Board, Plan, Release, TargetMachine, Thread};
+use sinew_spec::{GuestImage, SpecSource, compile, images_of};
 
 /// The arm's spec, as it stands in `graphs/arm`.
 pub(crate) const ARM: &str = include_str!("../../../graphs/arm/arm.yaml");
@@ -39,7 +41,8 @@ pub fn beside(nodes: &Kinds, cpus: &[u32]) -> Result<RunRequest, String> {
     compiled("beside.yaml", BESIDE.into(), vec![], &nodes.catalogue(), cpus)
 }
 
-/// A spec over the arm's files, to be run as it is planned and without a fault on purpose.
+/// A spec over the files in [`folder`], the arm's among them, to be run as it is planned and
+/// without a fault on purpose.
 ///
 /// # Errors
 /// What is wrong with it on this machine.
@@ -51,11 +54,18 @@ pub(crate) fn compiled(
     cpus: &[u32],
 ) -> Result<RunRequest, String> {
     let machine = TargetMachine::of(cpus.to_vec());
-    let source = SpecSource { file, text: &text, overrides: &overrides, images: &[] };
+    let images = images_of(&text).into_iter().map(read_image).collect::<Vec<_>>();
+    let source = SpecSource { file, text: &text, overrides: &overrides, images: &images };
     let plan = compile(&source, kinds, &machine)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let (file, base) = (file.into(), folder());
-    Ok(RunRequest::new(Spec { file, text, base, overrides, machine, ..Spec::default() }, plan))
+    Ok(RunRequest::new(Spec { file, text, base, overrides, images, machine }, plan))
+}
+
+/// The table of an image that a spec names.
+fn read_image((image, board): (String, Board)) -> GuestImage {
+    let table = image::read(&folder().join(&image), BoardRow::of(board));
+    GuestImage { image, board, table: table.map(|image| image.table().to_vec()) }
 }
 
 /// Where the arm's files are while this process needs them.

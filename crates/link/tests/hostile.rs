@@ -79,6 +79,12 @@ fn a_queue_survives() {
                 // Whatever they answer, they answer.
                 let _ = writer.try_send(&message);
                 let _ = reader.try_receive(&mut message);
+                let ahead = i as u32 % (capacity + 1);
+                if let Ok(Some(found)) = reader.ahead(ahead) {
+                    found.read_at(0, &mut message);
+                }
+                let place = writer.place_ahead(ahead);
+                assert!(place.map_or(true, |place| place.end <= shape.region_len()));
                 let seen = look(memory.clone(), &shape);
                 assert!(seen.map_or(true, |seen| seen.fill <= capacity));
                 let _ = writer.is_peer_closed();

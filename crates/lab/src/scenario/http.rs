@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use self::row::{Load, Server, Shape};
 use self::server::ServerRun;
+pub(super) use self::server::{free_address, last_words};
 use super::{CannotRun, Scenario, ScenarioRequest};
 use crate::report::{Axis, Row, ScenarioReport};
 use crate::rounds::{Contender, Session, measure};
@@ -71,8 +72,9 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
         ((server, graph, load), Row::of(&axes))
     });
     let rows = request.only.pick(rows.collect::<Vec<_>>(), |(_, row)| &row.axes)?;
+    let kinds = request.kinds.catalogue();
     let contender = |((server, graph, load), row)| {
-        let (stop, cpus, kinds) = (session.stop, &request.cpus[..], &request.kinds[..]);
+        let (stop, cpus, kinds) = (session.stop, &request.cpus[..], &kinds[..]);
         let driver = ServerRun { stop, share, server, graph, load, cpus, kinds };
         (row, Box::new(driver) as Box<dyn Contender>)
     };

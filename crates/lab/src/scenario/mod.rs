@@ -6,6 +6,7 @@ mod guest;
 mod http;
 mod link;
 mod pipeline;
+mod player;
 mod robot;
 mod select;
 mod services;
@@ -13,7 +14,6 @@ mod services;
 use std::path::PathBuf;
 
 pub use select::Selection;
-use sinew_core::catalogue::Kind;
 use sinew_robot::NODES;
 use sinew_runtime::Kinds;
 
@@ -38,7 +38,7 @@ pub struct Scenario {
 }
 
 /// What is asked of a scenario.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ScenarioRequest {
     /// The short form.
     pub quick: bool,
@@ -50,7 +50,7 @@ pub struct ScenarioRequest {
     pub cpus: Vec<u32>,
     /// The kinds of nodes that this program has. The lab knows those of services only from here:
     /// what they depend on is no affair of who measures links.
-    pub kinds: Vec<&'static Kind>,
+    pub kinds: Kinds,
     /// A report of rivals to stand beside the rows.
     pub rivals: Option<ScenarioReport>,
     /// The image of the guest, if not the scenario's own.
@@ -65,7 +65,8 @@ impl ScenarioRequest {
 
     /// Refuses a program that lacks one of these kinds; `what` is what it is to give the lab.
     fn needs(&self, kinds: &[&str], what: &str) -> Result<(), CannotRun> {
-        let is_there = |name: &&&str| self.kinds.iter().any(|kind| kind.name == **name);
+        let catalogue = self.kinds.catalogue();
+        let is_there = |name: &&&str| catalogue.iter().any(|kind| kind.name == **name);
         match kinds.iter().find(|name| !is_there(name)) {
             Some(missing) => {
                 Err(CannotRun(format!("this program has no kind '{missing}'; give the lab {what}")))
@@ -87,6 +88,7 @@ pub const SCENARIOS: &[Scenario] = &[
     robot::SCENARIO,
     http::SCENARIO,
     guest::SCENARIO,
+    player::SCENARIO,
 ];
 
 /// The kinds of nodes that a domain of the lab may have, beside `kinds`: those of a program that

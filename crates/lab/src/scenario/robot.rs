@@ -59,8 +59,9 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
         start: START,
         rounds: RefCell::default(),
     };
+    let kinds = request.kinds.catalogue();
     let contender = |(audience, row): (Audience, Row)| {
-        let graph = bench.request(audience.text(), &request.kinds)?;
+        let graph = bench.request(audience.text(), &kinds)?;
         let services = WatchedServices::new(session, audience);
         let run = CoreRun::new(&bench, audience.word(), services, graph);
         Ok((row, Box::new(run) as Box<dyn Contender>))

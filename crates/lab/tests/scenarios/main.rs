@@ -6,6 +6,7 @@
 mod far;
 mod guest;
 mod pipeline;
+mod player;
 mod robot;
 mod services;
 
@@ -41,7 +42,9 @@ fn main() -> ExitCode {
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
-    let tests = [far::TESTS, guest::TESTS, pipeline::TESTS, services::TESTS, robot::TESTS].concat();
+    let tests =
+        [far::TESTS, guest::TESTS, pipeline::TESTS, player::TESTS, services::TESTS, robot::TESTS]
+            .concat();
     let mut failed = 0;
     for (name, test) in tests.into_iter().filter(|(name, _)| chosen(name)) {
         let good = catch_unwind(test).is_ok();

@@ -21,7 +21,7 @@ pub(crate) const TESTS: &[Test] = &[
 
 fn run(services: &[ServiceEntry]) -> Result<ScenarioReport, CannotRun> {
     let kinds = Kinds { services: services.to_vec(), ..Kinds::default() };
-    let request = ScenarioRequest { kinds: table(&kinds).catalogue(), ..quick() };
+    let request = ScenarioRequest { kinds: table(&kinds), ..quick() };
     crate::run("robot", &[], request, &Silent, &AtomicBool::new(false))
 }
 

@@ -130,7 +130,7 @@ impl ServerRun<'_> {
 }
 
 /// Why a run has ended, or its last event.
-fn last_words(run: &Run) -> String {
+pub(in crate::scenario) fn last_words(run: &Run) -> String {
     let faults: Vec<_> = run.faults().iter().map(|(_, at)| at.fault.to_string()).collect();
     if !faults.is_empty() {
         return faults.join("; ");
@@ -150,6 +150,6 @@ pub(super) fn program() -> Result<PathBuf, String> {
 }
 
 /// An address of this machine that nobody uses at this moment.
-fn free_address() -> io::Result<SocketAddr> {
+pub(in crate::scenario) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
