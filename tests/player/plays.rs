@@ -75,6 +75,27 @@ fn a_film_without_sound_has_a_clock_and_one_without_pictures_is_heard() {
 }
 
 #[test]
+fn who_takes_only_one_stream_is_not_held_up_by_the_other() {
+    let Some(_alone) = alone() else { return };
+    let film = film("halves", 8, &XVID, &MP3);
+    // Nobody takes the sound: pictures are shown as they come.
+    let page = super::stage::free_address();
+    let spec = format!(
+        "name: halves
+domains: {{source: {{}}, decoder: {{}}, screen: {{}}}}
+nodes:
+  - {{kind: media_source, domain: source, film: '{}', ports: {{video: [{{name: pictures, port: in}}]}}}}
+  - {{kind: video_decoder, name: pictures, domain: decoder, ports: {{out: [{{name: screen, port: in}}]}}}}
+  - {{kind: video_sink, name: screen, domain: screen, listen: '{page}', log: shown.csv}}
+",
+        film.display()
+    );
+    let player = Player::start((crate::program::graph_in("halves", &spec), page));
+    player.until("all was shown", |it| accounted(it) == 200);
+    player.stop();
+}
+
+#[test]
 fn who_watches_can_pause_jump_and_change_the_speed() {
     let Some(_alone) = alone() else { return };
     let film = film("orders", 30, &XVID, &MP3);

@@ -79,7 +79,7 @@ fn a_queue_survives() {
                 // Whatever they answer, they answer.
                 let _ = writer.try_send(&message);
                 let _ = reader.try_receive(&mut message);
-                let ahead = i as u32 % (capacity + 1);
+                let ahead = i % (capacity + 1);
                 if let Ok(Some(found)) = reader.ahead(ahead) {
                     found.read_at(0, &mut message);
                 }

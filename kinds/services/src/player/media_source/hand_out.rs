@@ -104,6 +104,9 @@ struct HandOut {
     info: FilmInfo,
     video: Backlog,
     sound: Backlog,
+    /// Whether anybody is linked to the port of each.
+    hands_out_video: bool,
+    hands_out_sound: bool,
     /// The number of the last jump; what the reader says of the time before is not handed on.
     serial: u32,
     is_there: bool,
@@ -124,6 +127,8 @@ impl HandOut {
             info,
             video: Backlog::default(),
             sound: Backlog::default(),
+            hands_out_video: false,
+            hands_out_sound: false,
             serial: 0,
             is_there: true,
             is_over: false,
@@ -136,6 +141,8 @@ impl HandOut {
     }
 
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        self.hands_out_video = io.is_linked(VIDEO) && self.info.has_video;
+        self.hands_out_sound = io.is_linked(SOUND);
         if let Some(clock) = io.receive::<PlayClock>(CLOCK)? {
             // An earlier life of this node has come so far.
             let clock = Clock::of(&clock);
@@ -166,10 +173,10 @@ impl HandOut {
     fn read(&mut self, io: &mut ServiceIo) {
         loop {
             let wants = |port, backlog: &Backlog, io: &mut ServiceIo| {
-                io.is_linked(port) && backlog.is_empty() && io.has_room(port)
+                backlog.is_empty() && io.has_room(port)
             };
-            let for_sound = wants(SOUND, &self.sound, io);
-            let for_video = wants(VIDEO, &self.video, io) && self.info.has_video;
+            let for_sound = self.hands_out_sound && wants(SOUND, &self.sound, io);
+            let for_video = self.hands_out_video && wants(VIDEO, &self.video, io);
             if self.is_over || !(for_sound || for_video || !self.is_there) {
                 self.came_ns = now_ns();
                 return;
@@ -220,10 +227,14 @@ impl HandOut {
         (head.serial, head.film_ns) = (self.serial, self.info.film_ns);
         let (is_video, until_ns) = (piece.is_video, head.decoding_ns);
         let waiting = Waiting { head, setup, piece: Some(piece) };
-        if !is_video {
-            return self.sound.put(waiting);
+        match is_video {
+            true if self.hands_out_video => self.video.put(waiting),
+            false if self.hands_out_sound => self.sound.put(waiting),
+            _ => {}
         }
-        self.video.put(waiting);
+        if !is_video {
+            return;
+        }
         let patience_ns = if self.info.has_sound { BEHIND_NS } else { 0 };
         if until_ns.saturating_sub(self.sound.ends_ns) >= patience_ns.max(1) {
             self.silence(until_ns.saturating_sub(patience_ns / 2));
@@ -233,7 +244,7 @@ impl HandOut {
     /// Fills the sound with silence up to a place.
     fn silence(&mut self, until_ns: u64) {
         let from_ns = self.sound.ends_ns;
-        if until_ns > from_ns {
+        if until_ns > from_ns && self.hands_out_sound {
             self.sound.put(self.empty(flag::SILENCE, from_ns, until_ns - from_ns));
         }
     }
@@ -262,8 +273,12 @@ impl HandOut {
             tell(&format!("{name}: ends at {at:.1} s of {of:.1} s{why}; it is cut off or damaged"));
         }
         self.silence(ends_ns);
-        self.video.put(self.empty(flag::END, ends_ns, 0));
-        self.sound.put(self.empty(flag::END, ends_ns, 0));
+        if self.hands_out_video {
+            self.video.put(self.empty(flag::END, ends_ns, 0));
+        }
+        if self.hands_out_sound {
+            self.sound.put(self.empty(flag::END, ends_ns, 0));
+        }
     }
 
     /// Hands on the packets of a stream for which there is room.
