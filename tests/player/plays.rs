@@ -84,8 +84,14 @@ fn who_takes_only_one_stream_is_not_held_up_by_the_other() {
         "name: halves
 domains: {{source: {{}}, decoder: {{}}, screen: {{}}}}
 nodes:
-  - {{kind: media_source, domain: source, film: '{}', ports: {{video: [{{name: pictures, port: in}}]}}}}
-  - {{kind: video_decoder, name: pictures, domain: decoder, ports: {{out: [{{name: screen, port: in}}]}}}}
+  - kind: media_source
+    domain: source
+    film: '{}'
+    ports: {{video: [{{name: pictures, port: in}}]}}
+  - kind: video_decoder
+    name: pictures
+    domain: decoder
+    ports: {{out: [{{name: screen, port: in}}]}}
   - {{kind: video_sink, name: screen, domain: screen, listen: '{page}', log: shown.csv}}
 ",
         film.display()
@@ -182,7 +188,10 @@ fn a_camera_is_seen_on_the_same_screen_without_a_clock() {
         "name: seen
 domains: {{camera: {{}}, screen: {{}}}}
 nodes:
-  - {{kind: camera, domain: camera, arm: {arm}, ports: {{out: [{{name: screen, port: in, capacity: 4}}]}}}}
+  - kind: camera
+    domain: camera
+    arm: {arm}
+    ports: {{out: [{{name: screen, port: in, capacity: 4}}]}}
   - {{kind: video_sink, name: screen, domain: screen, listen: '{page}', log: shown.csv}}
 "
     );

@@ -24,8 +24,8 @@ pub(crate) const WALK: [&str; 5] = [
 ];
 /// Most lines of code of the walk.
 pub(crate) const WALK_LINES_MAX: usize = 800;
-/// Where unsafe code may stand; the fuzz target makes the memory that a link stands on, a library in
-/// C writes through pointers, and below the guest there is nobody who could do it.
+/// Where unsafe code may stand; the fuzz target makes the memory that a link stands on, a library
+/// in C writes through pointers, and below the guest there is nobody who could do it.
 const UNSAFE: [&str; 6] = [
     "crates/link/",
     "crates/core/src/sys",
@@ -153,7 +153,7 @@ pub(crate) const WORDS: &[Word] = &[
 ];
 
 /// Names of the standard library and of crates that hold such a word: they are not ours to choose.
-const FOREIGN: [&str; 18] = [
+const FOREIGN: [&str; 19] = [
     "mpsc::channel",
     "oneshot::channel",
     "watch::channel",
@@ -171,6 +171,7 @@ const FOREIGN: [&str; 18] = [
     "http_body_util",
     "hyper_util",
     "futures_util",
+    "ffmpeg_next::util",
     // Of /proc.
     "/task",
 ];

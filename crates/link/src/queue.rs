@@ -109,9 +109,9 @@ impl<M: Memory> Writer<M> {
         Ok(Claim { writer: self, at })
     }
 
-    /// Where in the region the message `ahead` messages after the next one will stand: for who fills
-    /// several places at a time, through pointers. It is this side's until a [`Claim`] is committed
-    /// for it, and so are those before it.
+    /// Where in the region the message `ahead` messages after the next one will stand: for who
+    /// fills several places at a time, through pointers. It is this side's until a [`Claim`] is
+    /// committed for it, and so are those before it.
     ///
     /// # Errors
     /// As [`try_send`](Writer::try_send); [`SendError::Full`] also past the capacity.
@@ -313,8 +313,8 @@ impl<M: Memory> Reader<M> {
         Ok(ready.then_some(Peek { reader: self }))
     }
 
-    /// The message `ahead` messages after the next one, to be read in place before its turn; `None`:
-    /// it is not there yet.
+    /// The message `ahead` messages after the next one, to be read in place before its turn;
+    /// `None`: it is not there yet.
     ///
     /// # Errors
     /// As [`try_receive`](Reader::try_receive).

@@ -11,7 +11,7 @@ use sinew_core::fault::Fault;
 use sinew_core::halt::Halt;
 use sinew_core::message::Message;
 use sinew_core::sys::Region;
-use sinew_core::transport::{self, Ahead, Place, Received, Receiver, Sender, Sent};
+use sinew_core::transport::{self, Ahead, MessagePlace, Received, Receiver, Sender, Sent};
 use sinew_core::{Parameters, Refusal, fault};
 use sinew_link::counter;
 use sinew_spec::catalogue::Kind;
@@ -317,7 +317,11 @@ impl ServiceIo {
     ///
     /// # Panics
     /// As for [`ServiceIo::receive`].
-    pub fn place<T: Message>(&mut self, port: usize, ahead: u32) -> Result<Option<Place>, Fault> {
+    pub fn place<T: Message>(
+        &mut self,
+        port: usize,
+        ahead: u32,
+    ) -> Result<Option<MessagePlace>, Fault> {
         let place = self.only_link(port)?.place(ahead)?;
         let is_sized = place.as_ref().is_none_or(|place| place.len() == size_of::<T>());
         assert!(is_sized, "the port's table names another message type");

@@ -184,8 +184,8 @@ fn the_summary_says_how_a_service_comes_back() {
     for expected in [
         "arm: 5 domains (3 services), 2 realtime threads, 9 nodes, 10 links\n",
         "  pad: service, never restarted\n    pad\n",
-        "  screen: service, on CPU 0, restarted always, at most 10 times in 60s, uses 64MiB, 20% of a CPU at \
-         most, user nobody\n    screen, lamp\n",
+        "  screen: service, on CPU 0, restarted always, at most 10 times in 60s, uses 64MiB, \
+         20% of a CPU at most, user nobody\n    screen, lamp\n",
         "  log: service, restarted on failure, at most 10 times in 60s\n    log\n",
     ] {
         assert!(summary.contains(expected), "no {expected:?} in\n{summary}");

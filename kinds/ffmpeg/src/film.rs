@@ -13,7 +13,7 @@ use ffmpeg_next::util::interrupt;
 use ffmpeg_next::{Error, Packet, Rational, Rescale, codec, media};
 use sinew_media::{PacketHead, flag};
 
-use crate::{Refused, Setup, prepare, refused};
+use crate::{FilmRefused, StreamSetup, prepare, refused};
 
 /// Nanoseconds, as FFmpeg writes a unit of time.
 const NS: Rational = Rational(1, 1_000_000_000);
@@ -25,7 +25,7 @@ const ROUNDED_NS: u64 = 100_000_000;
 
 /// Where a film comes from.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct FilmSource {
     /// A path, or an address with a protocol that FFmpeg knows.
     pub name: String,
     /// Whether the file grows: at its end it is read again and again, and no jump is possible.
@@ -47,7 +47,7 @@ pub struct Film {
 #[derive(Clone, Debug)]
 pub struct StreamInfo {
     /// What its decoder needs.
-    pub setup: Arc<Setup>,
+    pub setup: Arc<StreamSetup>,
     index: usize,
     time_base: Rational,
 }
@@ -57,7 +57,7 @@ pub struct Piece {
     /// Number and serial are the caller's.
     pub head: PacketHead,
     /// What its decoder needs.
-    pub setup: Arc<Setup>,
+    pub setup: Arc<StreamSetup>,
     /// Whether it is video; else it is sound.
     pub is_video: bool,
     packet: Packet,
@@ -76,7 +76,10 @@ impl Film {
     ///
     /// # Errors
     /// It is not there, or nothing that FFmpeg knows.
-    pub fn open(source: &Source, is_over: impl FnMut() -> bool + 'static) -> Result<Film, Refused> {
+    pub fn open(
+        source: &FilmSource,
+        is_over: impl FnMut() -> bool + 'static,
+    ) -> Result<Film, FilmRefused> {
         prepare();
         let input = open(source, is_over).map_err(refused(&source.name))?;
         // SAFETY: the input is open, and so its context is there.
@@ -109,13 +112,13 @@ impl Film {
     ///
     /// # Errors
     /// What cannot be read.
-    pub fn read(&mut self) -> Result<Option<Piece>, Refused> {
+    pub fn read(&mut self) -> Result<Option<Piece>, FilmRefused> {
         loop {
             let mut packet = Packet::empty();
             match packet.read(&mut self.input) {
                 Ok(()) => {}
                 Err(Error::Eof | Error::Exit) => return Ok(None),
-                Err(error) => return Err(Refused(error.to_string())),
+                Err(error) => return Err(FilmRefused(error.to_string())),
             }
             if let Some(piece) = self.piece(packet) {
                 return Ok(Some(piece));
@@ -127,7 +130,7 @@ impl Film {
     ///
     /// # Errors
     /// The film cannot be read there; a pipe cannot at all.
-    pub fn seek(&mut self, position_ns: u64) -> Result<(), Refused> {
+    pub fn seek(&mut self, position_ns: u64) -> Result<(), FilmRefused> {
         // FFmpeg rounds to the nearest picture, which may be the one behind.
         let before_ns = position_ns.saturating_sub(ROUNDED_NS);
         let at = i64::try_from(before_ns).unwrap_or(i64::MAX).rescale(NS, FILM_TIME);
@@ -165,7 +168,7 @@ impl Film {
     }
 }
 
-fn open(source: &Source, is_over: impl FnMut() -> bool + 'static) -> Result<Input, Error> {
+fn open(source: &FilmSource, is_over: impl FnMut() -> bool + 'static) -> Result<Input, Error> {
     let name = CString::new(source.name.as_str()).map_err(|_| Error::InvalidData)?;
     // SAFETY: the calls are those of FFmpeg's own example of a demultiplexer, in its order: a
     // context that `avformat_open_input` frees if it fails, options that are freed in any case, and
@@ -200,7 +203,7 @@ fn good(returned: c_int) -> Result<(), Error> {
     if returned < 0 { Err(Error::from(returned)) } else { Ok(()) }
 }
 
-fn setup(parameters: &AVCodecParameters) -> Setup {
+fn setup(parameters: &AVCodecParameters) -> StreamSetup {
     let number = |value: c_int| u32::try_from(value).unwrap_or(0);
     let bytes = match usize::try_from(parameters.extradata_size) {
         Ok(len) if !parameters.extradata.is_null() => {
@@ -210,7 +213,7 @@ fn setup(parameters: &AVCodecParameters) -> Setup {
         _ => vec![],
     };
     let is_video = media::Type::from(parameters.codec_type) == media::Type::Video;
-    Setup {
+    StreamSetup {
         codec: codec::Id::from(parameters.codec_id).name().to_owned(),
         bytes,
         shape: match is_video {

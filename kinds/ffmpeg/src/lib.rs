@@ -19,25 +19,25 @@ use std::sync::Once;
 use ffmpeg_next::ffi::{avcodec_descriptor_get_by_name, avcodec_version};
 use ffmpeg_next::{Codec, codec, log};
 
-pub use film::{Film, Piece, Source, StreamInfo};
+pub use film::{Film, FilmSource, Piece, StreamInfo};
 pub use pictures::{PictureDecoder, Skip};
 pub use sound::SoundDecoder;
 
 /// What FFmpeg's libraries refused, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused(pub String);
+pub struct FilmRefused(pub String);
 
-impl fmt::Display for Refused {
+impl fmt::Display for FilmRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for FilmRefused {}
 
 /// What the error of a call becomes.
-fn refused(what: &str) -> impl Fn(ffmpeg_next::Error) -> Refused + '_ {
-    move |error| Refused(format!("{what}: {error}"))
+fn refused(what: &str) -> impl Fn(ffmpeg_next::Error) -> FilmRefused + '_ {
+    move |error| FilmRefused(format!("{what}: {error}"))
 }
 
 /// The version of libavcodec that runs, as `59.37.100`.
@@ -49,7 +49,7 @@ pub fn version() -> String {
 
 /// What a decoder needs of its packets' heads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Setup {
+pub struct StreamSetup {
     /// The codec's name, as FFmpeg writes it.
     pub codec: String,
     /// Bytes that belong to the stream as a whole.
@@ -71,9 +71,9 @@ fn prepare() {
 }
 
 /// The decoder of a codec of this name.
-fn decoder_of(name: &str) -> Result<Codec, Refused> {
+fn decoder_of(name: &str) -> Result<Codec, FilmRefused> {
     let unknown = || {
-        Refused(format!(
+        FilmRefused(format!(
             "no decoder for '{name}' in the FFmpeg libraries of this machine (libavcodec {}); \
              convert the film: ffmpeg -i FILM -c:v mpeg4 -c:a mp3 OTHER.avi",
             version()

@@ -14,11 +14,11 @@ use std::time::Instant;
 use ffmpeg_next::codec::decoder::Opened;
 use ffmpeg_next::ffi::{AVDiscard, AVRational, av_mallocz};
 use ffmpeg_next::{Error, Frame, Packet, codec};
-use sinew_core::transport::Place;
+use sinew_core::transport::MessagePlace;
 use sinew_media::{PacketHead, PictureHead, PixelFormat, flag, planes_of};
 
 use crate::place::{Lot, Shelf, format_of, lend};
-use crate::{Refused, Setup, decoder_of, prepare, refused};
+use crate::{FilmRefused, StreamSetup, decoder_of, prepare, refused};
 
 /// Places that a decoder may take for one packet: mostly one, and with a damaged film some more.
 const OFFERED: usize = 3;
@@ -68,7 +68,7 @@ impl PictureDecoder {
     ///
     /// # Errors
     /// Nobody decodes that, or not so.
-    pub fn new(setup: &Setup) -> Result<PictureDecoder, Refused> {
+    pub fn new(setup: &StreamSetup) -> Result<PictureDecoder, FilmRefused> {
         prepare();
         let found = decoder_of(&setup.codec)?;
         let mut context = codec::Context::new_with_codec(found);
@@ -119,7 +119,7 @@ impl PictureDecoder {
 
     /// Gives it the place that it [wanted](Self::wanted). `false`: it still decodes others by the
     /// picture that was there before; later.
-    pub fn offer(&mut self, place: Place) -> bool {
+    pub fn offer(&mut self, place: MessagePlace) -> bool {
         let address = place.start().as_ptr().addr();
         if self.earlier.get(&address).is_some_and(|earlier| earlier.is_lent()) {
             return false;
@@ -135,7 +135,7 @@ impl PictureDecoder {
     ///
     /// # Errors
     /// It can make nothing of it. It goes on with the next one.
-    pub fn decode(&mut self, head: &PacketHead, bytes: &[u8]) -> Result<(), Refused> {
+    pub fn decode(&mut self, head: &PacketHead, bytes: &[u8]) -> Result<(), FilmRefused> {
         self.duration_ns = head.duration_ns;
         let mut packet = Packet::copy(bytes);
         let [shown, decoded] =
@@ -154,7 +154,7 @@ impl PictureDecoder {
     ///
     /// # Errors
     /// As for [`decode`](Self::decode).
-    pub fn finish(&mut self) -> Result<(), Refused> {
+    pub fn finish(&mut self) -> Result<(), FilmRefused> {
         self.decoder.send_eof().map_err(refused("cannot be ended"))?;
         self.take_shown()
     }
@@ -191,7 +191,7 @@ impl PictureDecoder {
     }
 
     /// Takes the pictures that the decoder shows now.
-    fn take_shown(&mut self) -> Result<(), Refused> {
+    fn take_shown(&mut self) -> Result<(), FilmRefused> {
         loop {
             // SAFETY: an empty frame is freed when it is dropped.
             let mut frame = unsafe { Frame::empty() };
@@ -205,7 +205,7 @@ impl PictureDecoder {
         }
     }
 
-    fn show(&mut self, frame: Frame) -> Result<(), Refused> {
+    fn show(&mut self, frame: Frame) -> Result<(), FilmRefused> {
         self.note_taken(0);
         // SAFETY: the decoder has just filled it.
         let raw = unsafe { &*frame.as_ptr() };
@@ -215,7 +215,7 @@ impl PictureDecoder {
             let name = ffmpeg_next::format::Pixel::from(unsafe {
                 std::mem::transmute::<i32, ffmpeg_next::ffi::AVPixelFormat>(raw.format)
             });
-            Refused(format!(
+            FilmRefused(format!(
                 "its points are {name:?}; convert the film: ffmpeg -i FILM -pix_fmt yuv420p OTHER"
             ))
         })?;
@@ -245,7 +245,7 @@ impl PictureDecoder {
                 held.head = Some(head);
             }
             None => {
-                let head = head.packed(format).map_err(|bad| Refused(bad.to_string()))?;
+                let head = head.packed(format).map_err(|bad| FilmRefused(bad.to_string()))?;
                 self.strays.push_back((PictureHead { copies: 1, ..head }, frame));
                 self.house_strays();
             }

@@ -10,7 +10,7 @@ use ffmpeg_next::ffi::{
     AVCodecContext, AVColorRange, AVFrame, AVPixelFormat, av_buffer_create,
     avcodec_align_dimensions2, avcodec_default_get_buffer2,
 };
-use sinew_core::transport::Place;
+use sinew_core::transport::MessagePlace;
 use sinew_media::{PICTURE_BYTES_MAX, PictureHead, PixelFormat, planes_of};
 
 /// Alignment of a plane's rows. Twice what FFmpeg's widest instructions want, so that those of a
@@ -21,13 +21,13 @@ const BEHIND: u32 = 128;
 
 /// A place in which FFmpeg may write a picture.
 pub(crate) struct Lot {
-    pub(crate) place: Place,
+    pub(crate) place: MessagePlace,
     /// FFmpeg holds it: as the picture that it decodes, or to decode others by it.
     is_lent: AtomicBool,
 }
 
 impl Lot {
-    pub(crate) fn new(place: Place) -> Lot {
+    pub(crate) fn new(place: MessagePlace) -> Lot {
         Lot { place, is_lent: AtomicBool::new(false) }
     }
 

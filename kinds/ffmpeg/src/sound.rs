@@ -8,7 +8,7 @@ use ffmpeg_next::software::resampling;
 use ffmpeg_next::{ChannelLayout, Packet, codec, frame};
 use sinew_media::{CHANNELS, RATE_HZ};
 
-use crate::{Refused, Setup, decoder_of, prepare, refused};
+use crate::{FilmRefused, StreamSetup, decoder_of, prepare, refused};
 
 /// What comes out.
 const FORMAT: Sample = Sample::I16(Type::Packed);
@@ -29,7 +29,7 @@ impl SoundDecoder {
     ///
     /// # Errors
     /// Nobody decodes that, or not so.
-    pub fn new(setup: &Setup) -> Result<SoundDecoder, Refused> {
+    pub fn new(setup: &StreamSetup) -> Result<SoundDecoder, FilmRefused> {
         prepare();
         let found = decoder_of(&setup.codec)?;
         let mut context = codec::Context::new_with_codec(found);
@@ -64,7 +64,7 @@ impl SoundDecoder {
         bytes: &[u8],
         position_ns: u64,
         take: &mut dyn FnMut(u64, &[i16]),
-    ) -> Result<(), Refused> {
+    ) -> Result<(), FilmRefused> {
         let mut packet = Packet::copy(bytes);
         packet.set_pts(i64::try_from(position_ns).ok());
         self.decoder.send_packet(&packet).map_err(refused("cannot be decoded"))?;
@@ -87,7 +87,7 @@ impl SoundDecoder {
         (self.converter, self.since) = (None, None);
     }
 
-    fn converted(&mut self, decoded: &frame::Audio) -> Result<Vec<i16>, Refused> {
+    fn converted(&mut self, decoded: &frame::Audio) -> Result<Vec<i16>, FilmRefused> {
         let (format, rate) = (decoded.format(), decoded.rate());
         let is = resampling::context::Definition {
             format,

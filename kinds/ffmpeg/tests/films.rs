@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use sinew_core::transport::{LinkShape, Receiver, Sender, row};
-use sinew_ffmpeg::{Film, PictureDecoder, Piece, SoundDecoder, Source};
+use sinew_ffmpeg::{Film, FilmSource, PictureDecoder, Piece, SoundDecoder};
 use sinew_media::{PICTURE_BYTES_MAX, PictureHead, PixelFormat, flag, planes_of};
 use sinew_plan::plan::{Delivery, Sync, Transport, Wait};
 use zerocopy::{FromBytes, IntoBytes};
@@ -36,7 +36,7 @@ fn film(folder: &Path, name: &str, video: &[&str], sound: &[&str]) -> PathBuf {
 }
 
 fn open(path: &Path) -> Film {
-    let source = Source { name: path.to_str().expect("a name of ours").into(), grows: false };
+    let source = FilmSource { name: path.to_str().expect("a name of ours").into(), grows: false };
     Film::open(&source, || false).expect("a film of FFmpeg's own")
 }
 
@@ -242,13 +242,13 @@ fn what_nobody_can_take_apart_is_refused_by_name() {
     let path = folder.path().join("noise.avi");
     std::fs::write(&path, vec![7; 100_000]).expect("a file");
     let open = |name: &Path| {
-        let source = Source { name: name.to_str().expect("ours").into(), grows: false };
+        let source = FilmSource { name: name.to_str().expect("ours").into(), grows: false };
         Film::open(&source, || false).err().expect("refused").0
     };
     assert!(open(&path).contains("noise.avi: Invalid data"), "{}", open(&path));
     let none = folder.path().join("none.avi");
     assert!(open(&none).contains("none.avi: No such file"), "{}", open(&none));
-    let unknown = sinew_ffmpeg::Setup { codec: "h999".into(), ..Default::default() };
+    let unknown = sinew_ffmpeg::StreamSetup { codec: "h999".into(), ..Default::default() };
     let error = PictureDecoder::new(&unknown).err().expect("refused").0;
     assert!(error.starts_with("no decoder for 'h999'"), "{error}");
     assert!(SoundDecoder::new(&unknown).is_err());
@@ -263,7 +263,7 @@ fn a_server_that_says_nothing_is_left_when_it_is_over() {
     let opening = thread::spawn(move || {
         // Relaxed: nothing goes with it.
         let is_over = move || asked.load(Ordering::Relaxed);
-        Film::open(&Source { name, grows: false }, is_over).err().map(|it| it.0)
+        Film::open(&FilmSource { name, grows: false }, is_over).err().map(|it| it.0)
     });
     let held = server.accept().expect("it asks");
     over.store(true, Ordering::Relaxed);

@@ -34,8 +34,8 @@ impl core::fmt::Display for BadHead {
     }
 }
 
-/// Declares [`Packet`], [`Picture`], [`SoundBlock`], [`PlayClock`] and [`PlayOrder`] by a macro that
-/// declares messages: `sinew_media::messages!(sinew_core::message);`
+/// Declares [`Packet`], [`Picture`], [`SoundBlock`], [`PlayClock`] and [`PlayOrder`] by a macro
+/// that declares messages: `sinew_media::messages!(sinew_core::message);`
 ///
 /// [`Packet`]: PacketHead
 /// [`Picture`]: PictureHead

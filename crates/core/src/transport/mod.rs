@@ -129,7 +129,7 @@ pub trait Sender: Send {
     ///
     /// # Errors
     /// As for `claim`.
-    fn place(&mut self, _ahead: u32) -> Result<Option<Place>, Fault> {
+    fn place(&mut self, _ahead: u32) -> Result<Option<MessagePlace>, Fault> {
         Err(no_places())
     }
 
@@ -199,12 +199,12 @@ impl Claim<'_> {
 /// keeps the region mapped, nothing else: that the place is still this side's is for its user to
 /// know. Nobody gets a reference to its bytes.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct MessagePlace {
     region: Region,
     at: Range<usize>,
 }
 
-impl Place {
+impl MessagePlace {
     /// Where it begins: aligned to 8 bytes, and to 128 if the message's size is a multiple of that.
     pub fn start(&self) -> NonNull<u8> {
         let start = self.region.base().as_ptr().wrapping_add(self.at.start);
@@ -218,8 +218,8 @@ impl Place {
     }
 }
 
-/// A message that is read in place before its turn. As of a [`Peek`], a writer that breaks the rules
-/// can change it between two reads.
+/// A message that is read in place before its turn. As of a [`Peek`], a writer that breaks the
+/// rules can change it between two reads.
 pub struct Ahead<'a>(queue::Ahead<'a, Region>);
 
 impl Ahead<'_> {

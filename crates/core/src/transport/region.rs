@@ -10,7 +10,7 @@ use sinew_plan::plan::{Delivery, LinkTuning, SlotLayout, Sync, Wait};
 
 use super::doorbell::Parking;
 use super::{
-    Ahead, Carrier, Claim, LinkShape, Peek, Place, Received, Receiver, Sender, Sent, mutex,
+    Ahead, Carrier, Claim, LinkShape, MessagePlace, Peek, Received, Receiver, Sender, Sent, mutex,
 };
 use crate::clock::pause_ns;
 use crate::fault::{Cause, Fault};
@@ -309,12 +309,12 @@ impl<L: Length> Sender for QueueSender<L> {
         }
     }
 
-    fn place(&mut self, ahead: u32) -> Result<Option<Place>, Fault> {
+    fn place(&mut self, ahead: u32) -> Result<Option<MessagePlace>, Fault> {
         if self.closed || self.end.is_peer_closed() {
             return Ok(None);
         }
         match self.end.place_ahead(ahead) {
-            Ok(at) => Ok(Some(Place { region: self.region.clone(), at })),
+            Ok(at) => Ok(Some(MessagePlace { region: self.region.clone(), at })),
             Err(queue::SendError::Full) => Ok(None),
             Err(queue::SendError::Corrupt) => Err(corrupt(Corrupt)),
         }

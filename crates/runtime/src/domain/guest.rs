@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use sinew_agent::{BoardRow, GuestBells, GuestProgress, GuestSetup, Keeper};
-use sinew_carve_out::{NodeRow, NodeTally, Order, image};
+use sinew_carve_out::{GuestState, NodeRow, NodeTally, Order, image};
 use sinew_control::counters::{BEATS, DROPPED, LOST, RECEIVED, SENT};
 use sinew_core::bell::Bell;
 use sinew_core::board::{BoardState, DomainOrder, FaultAt};
@@ -121,6 +121,12 @@ impl Agent<'_> {
                 let node = self.nodes.iter().find(|node| node.name == fault.who.as_str());
                 let fault = Fault::new(Cause::Died, format_args!("the guest: {fault}"));
                 FaultAt { fault, node: node.map(|node| node.index), cycle: None }
+            }
+            // A guest that stops ends its emulator too, and which of both is seen first is chance.
+            GuestProgress::Ended(status)
+                if status.success() && self.keeper.state() == Some(GuestState::Stopped) =>
+            {
+                self.fault(GuestProgress::Stopped)
             }
             // It may have read an order that nobody gave: out of memory that it has spoilt.
             end => at_start(Fault::new(Cause::Died, format_args!("{end}; nobody told it to"))),

@@ -30,8 +30,8 @@ pub const INFO: Kind = Kind {
     doc: "Plays sound on a sound device where there is one; where there is none the clock alone \
           plays: it hears 48 000 samples a second and counts when there are none. Says which place \
           of the film is heard. Starts when there is enough and, if orders lead to it, when the \
-          first picture is there, but not later than after 3 s, or half a second after a jump. Pauses, jumps, and plays \
-          slower or faster (then the pitch changes too).",
+          first picture is there, but not later than after 3 s, or half a second after a jump. \
+          Pauses, jumps, and plays slower or faster (then the pitch changes too).",
     ports: &[
         Port::input("in", "Blocks of samples.", SoundBlock::TYPE),
         Port::input("orders", "What who watches wants.", PlayOrder::TYPE).optional(),

@@ -21,7 +21,8 @@ pub const INFO: Kind = Kind {
           and of sound, each at its port, as fast as they are taken. A decoder of video that does \
           not take them never holds up the sound: then the oldest are left out, up to the next one \
           that can be decoded alone, and counted. A film without sound gets silence, so that its \
-          clock goes on. Jumps where an order says; one that comes back goes on where the clock is.",
+          clock goes on. Jumps where an order says; one that comes back goes on where the clock \
+          is.",
     ports: &[
         Port::input("orders", "Where who watches wants to be.", PlayOrder::TYPE).optional(),
         Port::input("clock", "What is heard: a new life goes on there.", PlayClock::TYPE)

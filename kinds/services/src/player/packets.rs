@@ -1,7 +1,7 @@
 //! Packets at the input of a decoder.
 
 use sinew_core::{Fault, fault};
-use sinew_ffmpeg::Setup;
+use sinew_ffmpeg::StreamSetup;
 use sinew_media::PacketHead;
 use sinew_runtime::ServiceIo;
 
@@ -11,7 +11,7 @@ use crate::picture::read_head;
 /// A packet, copied out of its link: FFmpeg wants zeros behind it, and a peer could change it.
 pub(crate) struct Received {
     pub(crate) head: PacketHead,
-    pub(crate) setup: Setup,
+    pub(crate) setup: StreamSetup,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn next(io: &mut ServiceIo, port: usize) -> Result<Option<Received>, 
     packet.read_at(size_of::<PacketHead>() + setup.len(), &mut bytes);
     packet.release();
     let codec = head.codec().to_owned();
-    let setup = Setup { codec, bytes: setup, shape: head.shape, sample: head.sample };
+    let setup = StreamSetup { codec, bytes: setup, shape: head.shape, sample: head.sample };
     Ok(Some(Received { head, setup, bytes }))
 }
 

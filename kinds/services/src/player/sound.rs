@@ -1,6 +1,6 @@
 //! The sound of a film on its way out, and which place of the film is heard: the clock that all
-//! follow. It starts when there is enough, starves when there is none, obeys orders, and never plays
-//! a place twice.
+//! follow. It starts when there is enough, starves when there is none, obeys orders, and never
+//! plays a place twice.
 
 use std::collections::VecDeque;
 
@@ -341,8 +341,8 @@ fn lasts_ns(samples: usize) -> u64 {
     samples as u64 * NS_PER_S / u64::from(RATE_HZ)
 }
 
-/// Takes samples for at most `room` of the output: at another speed than 1 so many more or fewer, on
-/// straight lines between them; so the pitch changes with the speed.
+/// Takes samples for at most `room` of the output: at another speed than 1 so many more or fewer,
+/// on straight lines between them; so the pitch changes with the speed.
 fn stretched(
     samples: &mut VecDeque<[i16; CHANNELS]>,
     speed: f64,

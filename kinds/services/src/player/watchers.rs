@@ -49,7 +49,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 const KIND: &str = "player";
 
 /// What both threads look at.
-pub(crate) struct Watched {
+pub(crate) struct Audience {
     hosts: Hosts,
     jpeg: watch::Sender<Bytes>,
     state: Mutex<String>,
@@ -61,7 +61,7 @@ pub(crate) struct Watched {
 
 /// Those who watch. Ends when it is dropped.
 pub(crate) struct Watchers {
-    watched: Arc<Watched>,
+    audience: Arc<Audience>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -71,7 +71,7 @@ impl Watchers {
     /// # Errors
     /// What the kernel says to a thread and a poller more.
     pub(crate) fn start(listener: TcpListener, hosts: Hosts) -> io::Result<Watchers> {
-        let watched = Arc::new(Watched {
+        let audience = Arc::new(Audience {
             hosts,
             jpeg: watch::Sender::default(),
             state: Mutex::new("{}".into()),
@@ -79,54 +79,54 @@ impl Watchers {
             asked_ns: AtomicU64::new(0),
             end: Notify::new(),
         });
-        let app = app(&watched);
-        let ends = Arc::clone(&watched);
+        let app = app(&audience);
+        let ends = Arc::clone(&audience);
         let (_, thread) = server::start("watchers", listener, async move |listener| {
             tokio::spawn(async move { server::serve(listener, &LIMITS, app).await });
             ends.end.notified().await;
         })?;
-        Ok(Watchers { watched, thread: Some(thread) })
+        Ok(Watchers { audience, thread: Some(thread) })
     }
 
-    /// How many streams are watched.
+    /// How many streams are audience.
     pub(crate) fn streams(&self) -> usize {
-        self.watched.jpeg.receiver_count()
+        self.audience.jpeg.receiver_count()
     }
 
     /// Whether anybody would see a picture.
     pub(crate) fn wants_pictures(&self) -> bool {
         // Relaxed: a hint, and nothing that goes with it.
-        let asked_ns = self.watched.asked_ns.load(Ordering::Relaxed);
+        let asked_ns = self.audience.asked_ns.load(Ordering::Relaxed);
         self.streams() > 0 || now_ns().saturating_sub(asked_ns) < ASKED_NS && asked_ns > 0
     }
 
     /// Shows a picture.
     pub(crate) fn show(&self, jpeg: Bytes) {
-        self.watched.jpeg.send_replace(jpeg);
+        self.audience.jpeg.send_replace(jpeg);
     }
 
     /// Shows how it goes.
     pub(crate) fn tell(&self, state: String) {
-        *self.watched.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        *self.audience.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
     /// The next order that somebody gave; its serial is nobody's yet.
     pub(crate) fn next_order(&self) -> Option<Wanted> {
-        self.watched.orders.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.audience.orders.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }
 
 impl Drop for Watchers {
     fn drop(&mut self) {
-        self.watched.end.notify_one();
+        self.audience.end.notify_one();
         // A panic there was printed.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-type Shared = State<Arc<Watched>>;
+type Shared = State<Arc<Audience>>;
 
-fn app(watched: &Arc<Watched>) -> Router {
+fn app(audience: &Arc<Audience>) -> Router {
     let file = |content: &'static str, text: &'static str| {
         get(move || async move { ([(CONTENT_TYPE, content)], text) })
     };
@@ -140,17 +140,17 @@ fn app(watched: &Arc<Watched>) -> Router {
         .route("/order", post(order))
         .fallback(|| async { (StatusCode::NOT_FOUND, "no such thing; the page is at /") })
         .layer(DefaultBodyLimit::max(ORDER_LEN_MAX))
-        .layer(from_fn_with_state(Arc::clone(watched), guard))
-        .with_state(Arc::clone(watched))
+        .layer(from_fn_with_state(Arc::clone(audience), guard))
+        .with_state(Arc::clone(audience))
 }
 
 /// Before and after everything else.
-async fn guard(State(watched): Shared, request: Request, next: Next) -> Response {
+async fn guard(State(audience): Shared, request: Request, next: Next) -> Response {
     let is_order = request.uri().path() == "/order";
     let checked = match is_order {
         // A page from elsewhere gives no orders.
-        true => check_origin(&watched.hosts, request.headers(), KIND),
-        false => check_host(&watched.hosts, request.headers(), KIND).map(drop),
+        true => check_origin(&audience.hosts, request.headers(), KIND),
+        false => check_host(&audience.hosts, request.headers(), KIND).map(drop),
     };
     let mut response = match checked {
         Ok(()) => next.run(request).await,
@@ -165,8 +165,8 @@ async fn guard(State(watched): Shared, request: Request, next: Next) -> Response
 }
 
 /// Every picture from now on that the connection is fast enough for.
-async fn stream(State(watched): Shared) -> Response {
-    let mut pictures = watched.jpeg.subscribe();
+async fn stream(State(audience): Shared) -> Response {
+    let mut pictures = audience.jpeg.subscribe();
     pictures.mark_changed();
     let parts = stream::unfold(pictures, |mut pictures| async {
         loop {
@@ -188,18 +188,18 @@ fn part(jpeg: &[u8]) -> Bytes {
 }
 
 /// The picture that is seen now.
-async fn picture(State(watched): Shared) -> Response {
+async fn picture(State(audience): Shared) -> Response {
     // Relaxed: as where it is read.
-    watched.asked_ns.store(now_ns(), Ordering::Relaxed);
-    let jpeg = watched.jpeg.borrow().clone();
+    audience.asked_ns.store(now_ns(), Ordering::Relaxed);
+    let jpeg = audience.jpeg.borrow().clone();
     if jpeg.is_empty() {
         return (StatusCode::SERVICE_UNAVAILABLE, "no picture yet; ask again").into_response();
     }
     ([(CONTENT_TYPE, "image/jpeg")], jpeg).into_response()
 }
 
-async fn state(State(watched): Shared) -> Response {
-    let text = watched.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+async fn state(State(audience): Shared) -> Response {
+    let text = audience.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
     ([(CONTENT_TYPE, "application/json")], text).into_response()
 }
 
@@ -213,12 +213,12 @@ struct Sent {
     value: Option<f64>,
 }
 
-async fn order(State(watched): Shared, body: Bytes) -> (StatusCode, String) {
+async fn order(State(audience): Shared, body: Bytes) -> (StatusCode, String) {
     let wanted = match wanted(&body) {
         Ok(wanted) => wanted,
         Err(text) => return (StatusCode::BAD_REQUEST, text),
     };
-    let mut orders = watched.orders.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut orders = audience.orders.lock().unwrap_or_else(PoisonError::into_inner);
     if orders.len() >= ORDERS_MAX {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many orders wait; try again".into());
     }

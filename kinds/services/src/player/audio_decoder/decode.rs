@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sinew_core::{Fault, fault};
-use sinew_ffmpeg::{Refused, Setup, SoundDecoder};
+use sinew_ffmpeg::{FilmRefused, SoundDecoder, StreamSetup};
 use sinew_media::{BLOCK_FRAMES_MAX, BlockHead, CHANNELS, PacketHead, RATE_HZ, flag};
 use sinew_runtime::{Service, ServiceIo};
 use zerocopy::IntoBytes;
@@ -24,7 +24,7 @@ const SILENCE_NS_MAX: u64 = 60 * NS_PER_S;
 
 #[derive(Default)]
 pub(super) struct AudioDecoder {
-    decoder: Option<(Setup, SoundDecoder)>,
+    decoder: Option<(StreamSetup, SoundDecoder)>,
     serial: Option<u32>,
     broken: Complaint,
 }
@@ -60,7 +60,8 @@ impl AudioDecoder {
             return send(io, &head, head.position_ns, &[]);
         }
         if self.decoder.as_ref().is_none_or(|(known, _)| *known != setup) {
-            let decoder = SoundDecoder::new(&setup).map_err(|Refused(text)| fault!("{text}"))?;
+            let decoder =
+                SoundDecoder::new(&setup).map_err(|FilmRefused(text)| fault!("{text}"))?;
             self.decoder = Some((setup, decoder));
         }
         let (_, decoder) = self.decoder.as_mut().expect("it was just made");

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sinew_ffmpeg::{Piece, Setup};
+use sinew_ffmpeg::{Piece, StreamSetup};
 use sinew_media::{PacketHead, flag};
 
 /// Most pieces, and most bytes of them: two seconds and more of any film.
@@ -13,7 +13,7 @@ const BYTES_MAX: usize = 16 << 20;
 /// A packet that waits.
 pub(super) struct Waiting {
     pub(super) head: PacketHead,
-    pub(super) setup: Arc<Setup>,
+    pub(super) setup: Arc<StreamSetup>,
     /// Its bytes; silence and the end have none.
     pub(super) piece: Option<Piece>,
 }

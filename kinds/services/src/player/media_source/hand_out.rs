@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sinew_core::clock::now_ns;
 use sinew_core::{Fault, Parameters, fault};
-use sinew_ffmpeg::{Refused, Setup, Source};
+use sinew_ffmpeg::{FilmRefused, FilmSource, StreamSetup};
 use sinew_media::{Order, PACKET_BYTES_MAX, PacketHead, flag};
 use sinew_runtime::{Service, ServiceIo};
 
@@ -41,7 +41,7 @@ pub(super) fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Faul
     let name = parameters.text("film");
     let is_address = name.contains("://");
     let path = parameters.base.join(name);
-    let source = Source {
+    let source = FilmSource {
         name: if is_address { name.to_owned() } else { path.display().to_string() },
         grows: parameters.bool("grows"),
     };
@@ -52,7 +52,7 @@ pub(super) fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Faul
 }
 
 /// Looks at a file before anything runs. A pipe is opened when its time has come.
-fn check(path: &PathBuf, source: &Source) -> Result<(), Fault> {
+fn check(path: &PathBuf, source: &FilmSource) -> Result<(), Fault> {
     let shown = path.display();
     let found = fs::metadata(path).map_err(|error| {
         fault!("{shown}: {error}; give a film in 'film' (graphs/dual_os/make_films.sh makes some)")
@@ -63,13 +63,13 @@ fn check(path: &PathBuf, source: &Source) -> Result<(), Fault> {
     // The end of one that grows is waited for.
     if found.is_file() && !source.grows {
         let over = Arc::new(AtomicBool::new(false));
-        open(source, over).map_err(|Refused(text)| fault!("{text}"))?;
+        open(source, over).map_err(|FilmRefused(text)| fault!("{text}"))?;
     }
     Ok(())
 }
 
 struct MediaSource {
-    source: Source,
+    source: FilmSource,
     reader: Option<FilmReader>,
     info: Option<FilmInfo>,
 }
@@ -80,7 +80,7 @@ impl Service for MediaSource {
         let reader = reader.map_err(|error| fault!("no thread to read the film: {error}"))?;
         match reader.wait(OPEN_MAX) {
             Some(Said::Open(info)) => self.info = Some(info),
-            Some(Said::Over(Some(Refused(text)))) => return Err(fault!("{text}")),
+            Some(Said::Over(Some(FilmRefused(text)))) => return Err(fault!("{text}")),
             _ => {
                 let name = &self.source.name;
                 return Err(fault!("{name}: nothing came within {} s", OPEN_MAX.as_secs()));
@@ -113,7 +113,7 @@ struct HandOut {
     is_over: bool,
     /// When the last piece came.
     came_ns: u64,
-    no_setup: Arc<Setup>,
+    no_setup: Arc<StreamSetup>,
     left_out: Complaint,
     too_large: Complaint,
     stalled: Complaint,
@@ -262,7 +262,7 @@ impl HandOut {
         Waiting { head, setup: Arc::clone(&self.no_setup), piece: None }
     }
 
-    fn end(&mut self, why: Option<Refused>) {
+    fn end(&mut self, why: Option<FilmRefused>) {
         self.is_over = true;
         let ends_ns = self.video.ends_ns.max(self.sound.ends_ns);
         let seconds = |ns: u64| ns as f64 / 1e9;
@@ -290,11 +290,9 @@ impl HandOut {
             if setup.bytes.len() + bytes.len() > PACKET_BYTES_MAX {
                 backlog.left_out();
                 let len = bytes.len();
-                let say = |count| {
-                    format!(
-                        "left out {count} packets so far: more than {PACKET_BYTES_MAX} bytes ({len})"
-                    )
-                };
+                let (most, why) = (PACKET_BYTES_MAX, "so long a packet has no place");
+                let say =
+                    |count| format!("left out {count} packets so far: {why} ({len} > {most})");
                 self.too_large.add(1, say);
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Reads a film on a thread of its own, which may wait for a disk, a pipe or a network as long as it
-//! likes: the node goes on meanwhile.
+//! Reads a film on a thread of its own, which may wait for a disk, a pipe or a network: the node
+//! goes on meanwhile.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_
 use std::thread;
 use std::time::Duration;
 
-use sinew_ffmpeg::{Film, Piece, Refused, Setup, Source};
+use sinew_ffmpeg::{Film, FilmRefused, FilmSource, Piece, StreamSetup};
 use sinew_media::{PICTURE_BYTES_MAX, PictureHead, PixelFormat};
 
 /// Pieces that may wait between the thread and the node.
@@ -21,9 +21,9 @@ pub(super) enum Said {
     /// The next piece.
     Piece(Piece),
     /// It went where it was told; why not, if it could not.
-    Went { serial: u32, refused: Option<Refused> },
+    Went { serial: u32, refused: Option<FilmRefused> },
     /// The film is over; why, if that is not its end.
-    Over(Option<Refused>),
+    Over(Option<FilmRefused>),
 }
 
 /// What an open film says of itself.
@@ -53,7 +53,7 @@ impl FilmReader {
     ///
     /// # Errors
     /// What the kernel says to a thread more.
-    pub(super) fn start(source: Source) -> io::Result<FilmReader> {
+    pub(super) fn start(source: FilmSource) -> io::Result<FilmReader> {
         let (say, said) = sync_channel(PIECES);
         let (jumps, jumped) = channel();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -100,17 +100,20 @@ impl Drop for FilmReader {
 ///
 /// # Errors
 /// Nothing that can be played, with what to change.
-pub(super) fn open(source: &Source, is_over: Arc<AtomicBool>) -> Result<(Film, FilmInfo), Refused> {
+pub(super) fn open(
+    source: &FilmSource,
+    is_over: Arc<AtomicBool>,
+) -> Result<(Film, FilmInfo), FilmRefused> {
     // Relaxed: as above.
     let film = Film::open(source, move || is_over.load(Ordering::Relaxed))
-        .map_err(|Refused(text)| Refused(format!("{text}; give a film in 'film'")))?;
+        .map_err(|FilmRefused(text)| FilmRefused(format!("{text}; give a film in 'film'")))?;
     let info = FilmInfo {
         has_video: film.video.is_some(),
         has_sound: film.sound.is_some(),
         film_ns: film.duration_ns().unwrap_or(0),
     };
     if !info.has_video && !info.has_sound {
-        return Err(Refused(format!("{}: has neither video nor sound", source.name)));
+        return Err(FilmRefused(format!("{}: has neither video nor sound", source.name)));
     }
     if let Some(video) = &film.video {
         check_size(&source.name, &video.setup)?;
@@ -118,11 +121,11 @@ pub(super) fn open(source: &Source, is_over: Arc<AtomicBool>) -> Result<(Film, F
     Ok((film, info))
 }
 
-fn check_size(name: &str, setup: &Setup) -> Result<(), Refused> {
+fn check_size(name: &str, setup: &StreamSetup) -> Result<(), FilmRefused> {
     let [width, height] = setup.shape;
     let head = PictureHead { width, height, ..PictureHead::default() };
     head.packed(PixelFormat::Yuv420).map(drop).map_err(|_| {
-        Refused(format!(
+        FilmRefused(format!(
             "{name}: its pictures have {width} x {height} points; expected 1 x 1 or more, and at \
              most {PICTURE_BYTES_MAX} bytes, which 1920 x 1080 are; convert it: ffmpeg -i FILM \
              -vf scale=1280:-2 OTHER"

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sinew_core::clock::now_ns;
 use sinew_core::{Fault, fault};
-use sinew_ffmpeg::{PictureDecoder, Refused, Setup, Skip};
+use sinew_ffmpeg::{FilmRefused, PictureDecoder, Skip, StreamSetup};
 use sinew_media::{PacketHead, flag};
 use sinew_runtime::{Service, ServiceIo};
 
@@ -44,7 +44,7 @@ impl Service for VideoDecoder {
 
 /// One stream after the other.
 struct Stream {
-    decoder: Option<(Setup, PictureDecoder)>,
+    decoder: Option<(StreamSetup, PictureDecoder)>,
     clock: Option<Clock>,
     serial: Option<u32>,
     film_ns: u64,
@@ -144,12 +144,12 @@ impl Stream {
     }
 
     /// Has a decoder for such packets.
-    fn prepare(&mut self, io: &mut ServiceIo, setup: Setup) -> Result<(), Fault> {
+    fn prepare(&mut self, io: &mut ServiceIo, setup: StreamSetup) -> Result<(), Fault> {
         if self.decoder.as_ref().is_some_and(|(known, _)| *known == setup) {
             return Ok(());
         }
         self.finish(io)?;
-        let decoder = PictureDecoder::new(&setup).map_err(|Refused(text)| fault!("{text}"))?;
+        let decoder = PictureDecoder::new(&setup).map_err(|FilmRefused(text)| fault!("{text}"))?;
         self.decoder = Some((setup, decoder));
         Ok(())
     }
@@ -221,7 +221,7 @@ impl Stream {
         Ok(())
     }
 
-    fn complain(&mut self, refused: &Refused) {
+    fn complain(&mut self, refused: &FilmRefused) {
         self.broken = self.broken.saturating_add(1);
         self.complaint.add(1, |count| {
             format!("packets that could not be decoded: {count} so far ({refused})")

@@ -1,5 +1,5 @@
-//! The pictures that stand in the link, from the next one on: read ahead, shown in an order of their
-//! own, freed in that of the link.
+//! The pictures that stand in the link, from the next one on: read ahead, shown in an order of
+//! their own, freed in that of the link.
 
 use std::collections::VecDeque;
 
