@@ -1,6 +1,7 @@
 //! A film is played: taken apart, decoded in a process of its own or under another operating
-//! system, shown in step with its sound; and whatever fails, the sound goes on and the picture comes
-//! back. Films are made by FFmpeg's own program. Nothing here is about how long anything takes.
+//! system, shown in step with its sound; and whatever fails, the sound goes on and the picture
+//! comes back. Films are made by FFmpeg's own program. Nothing here is about how long anything
+//! takes.
 //!
 //! Only of a program that is built with it: `cargo test --features media --test player`.
 

@@ -1,8 +1,8 @@
 //! What fails while a film is played: the sound goes on, the picture comes back in step.
 
 use std::fs;
-use std::io::Write;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener};
 use std::thread;
 use std::time::Duration;
 
@@ -126,11 +126,17 @@ fn a_server_that_stalls_is_waited_for() {
     thread::spawn(move || {
         let (mut client, _) = server.accept().expect("it asks");
         let half = bytes.len() / 2;
+        // What was asked is read: else the close would take back what was sent.
+        let asked = client.read(&mut [0; 4096]).expect("a request");
+        assert!(asked > 0);
         // No length and no ranges: it can only be read on.
         client.write_all(b"HTTP/1.0 200 OK\r\nContent-Type: video/avi\r\n\r\n").expect("sent");
         client.write_all(&bytes[..half]).expect("sent");
         waits.recv().expect("the test goes on");
         client.write_all(&bytes[half..]).expect("sent");
+        client.shutdown(Shutdown::Write).expect("all is sent");
+        // Until the other side has gone.
+        let _ = client.read(&mut [0; 16]);
     });
     let named = graph("stalls", "player.yaml", std::path::Path::new(&address), &[]);
     let player = Player::start(named);

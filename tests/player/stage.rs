@@ -122,7 +122,7 @@ impl Player {
     /// Waits until the state is so; that state.
     pub(crate) fn until(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let mut state = Value::Null;
-        wait_until(&format!("{what}; the last state was {state:#}"), || {
+        wait_until(what, || {
             state = self.state();
             thread::sleep(Duration::from_millis(20));
             is_so(&state)

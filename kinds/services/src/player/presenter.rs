@@ -2,8 +2,8 @@
 //!
 //! A picture is *due* when the sound is where it belongs. Of those that are due the newest is
 //! shown; the older ones are *dropped*. One that is shown more than half of its time after it was
-//! due is *late*. When the next one is due and not there, the one before stays, and for each of its times
-//! that passes so it is *repeated*.
+//! due is *late*. When the next one is due and not there, the one before stays, and for each of its
+//! times that passes so it is *repeated*.
 
 use sinew_media::PlayState;
 
