@@ -2,9 +2,9 @@
 //! only where those are (feature `libraries`), and because a decoder in C writes through pointers:
 //! all unsafe code of the player is in `film.rs`, `place.rs` and `pictures.rs` here.
 //!
-//! - [`Film`]: opens a file or an address and hands out its pieces, video and sound;
-//! - [`PictureDecoder`]: makes pictures of pieces, in places that it was offered;
-//! - [`SoundDecoder`]: makes blocks of sound.
+//! - `Film`: opens a file or an address and hands out its pieces, video and sound;
+//! - `PictureDecoder`: makes pictures of pieces, in places that it was offered;
+//! - `SoundDecoder`: makes blocks of sound.
 #![cfg(feature = "libraries")]
 
 mod film;

@@ -2,7 +2,7 @@
 //! its sound, what lets them be heard and seen. docs/player.md tells how they are linked.
 //!
 //! One clock: that of the sound, which [`audio_sink`] keeps and everybody else reads. One place
-//! that decides what is late, dropped or repeated: [`presenter`].
+//! that decides what is late, dropped or repeated: `presenter`.
 
 pub mod audio_decoder;
 pub mod audio_sink;

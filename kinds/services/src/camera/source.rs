@@ -12,7 +12,7 @@ use super::image::PixelRow;
 pub struct Shot {
     /// When it is taken, monotonic ns.
     pub time_ns: u64,
-    /// Its number, as in [`Image::sequence`](super::image::Image::sequence).
+    /// Its number, as in `PictureHead::number`.
     pub number: u64,
     /// When a pose was heard last, monotonic ns; before the first one, when the camera began.
     pub pose_ns: u64,
