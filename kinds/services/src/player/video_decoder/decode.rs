@@ -139,8 +139,10 @@ impl Stream {
         if let Some((_, decoder)) = &mut self.decoder {
             decoder.skip(if is_late { Skip::Unreferenced } else { Skip::Nothing });
         }
-        self.waits_for_key = false;
-        Ok(is_late && self.stand_alone)
+        let is_left_out = is_late && self.stand_alone;
+        // The first packet of a life stands alone; those behind it may need it all the same.
+        self.waits_for_key = is_left_out;
+        Ok(is_left_out)
     }
 
     /// Has a decoder for such packets.
