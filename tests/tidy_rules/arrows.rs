@@ -51,7 +51,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     ),
     (
         "crates/figures/src",
-        &[&["distribution", "interval", "machine", "process", "short", "units", "wrap"]],
+        &[&["cpus", "distribution", "interval", "machine", "process", "short", "units", "wrap"]],
     ),
     (
         "crates/flow/src",

@@ -41,7 +41,7 @@ use serde_json::{Map, Value};
 
 pub use self::peer::{Caller, PeerId};
 pub use self::server::{Incoming, PEERS_MAX, Server};
-use crate::status::{Event, FlowFigures, Status};
+use crate::status::{Event, FlowFigures, PoolStatus, Status};
 
 pub use spec::{Spec, WrittenImages, WrittenTuning};
 pub use supervisor::Supervisor;
@@ -102,6 +102,11 @@ pub enum Request {
     Figures {
         /// A few of them; a request is short.
         nodes: Vec<FlowFigures>,
+    },
+    /// From a service only: its threads for work that blocks.
+    Pool {
+        /// What they are at now.
+        pool: PoolStatus,
     },
     /// To restart a service: [`Answer::Done`] at once; that it is ready again is an event.
     Restart {

@@ -198,6 +198,9 @@ pub struct DomainStatus {
     pub nodes: Vec<NodeStatus>,
     /// What it may use.
     pub limits: Vec<LimitStatus>,
+    /// Of a service with flows: its threads for work that blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolStatus>,
 }
 
 /// A realtime thread at a moment.
@@ -296,6 +299,47 @@ pub struct FlowStatus {
     pub time_ns_p99: Option<u64>,
     /// The longest time; `None` before the first packet.
     pub time_ns_max: Option<u64>,
+}
+
+/// The threads of a service's flows for work that blocks, at a moment. Times are means over the
+/// pieces of work that ended in the last half second; `None` if none did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PoolStatus {
+    /// How many there are.
+    pub threads: u32,
+    /// Never fewer; the same as `max` where the number is fixed.
+    pub min: u32,
+    /// Never more.
+    pub max: u32,
+    /// Pieces of work that wait for a thread.
+    pub waiting: u64,
+    /// Pieces of work that have ended.
+    pub done: u64,
+    /// On a CPU.
+    pub cpu_ns: Option<u64>,
+    /// For something outside: neither for a CPU nor for another pool.
+    pub outside_ns: Option<u64>,
+    /// For a thread.
+    pub queued_ns: Option<u64>,
+    /// How often the number has changed.
+    pub changes: u64,
+    /// When it did so last.
+    pub last_change: Option<PoolChange>,
+    /// Why it is what it is.
+    pub why: String,
+}
+
+/// A change of the number of threads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PoolChange {
+    /// Threads before.
+    pub before: u32,
+    /// Threads after.
+    pub after: u32,
+    /// How long ago.
+    pub ago_ms: u64,
+    /// What was seen then.
+    pub why: String,
 }
 
 /// What a service says of one of its flow nodes.

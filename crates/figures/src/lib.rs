@@ -2,6 +2,7 @@
 //! a median over rounds is ([`Interval`]), on which machine it was taken ([`Machine`]), and how it
 //! is written ([`units`], [`short`], [`wrap`]).
 
+pub mod cpus;
 pub mod distribution;
 pub mod interval;
 pub mod machine;

@@ -65,9 +65,10 @@ impl Crew {
     pub fn open(setup: Setup, counters: Vec<counter::Writer<Region>>) -> Result<Crew, FaultAt> {
         spans::begin()
             .map_err(|error| at(None, Fault::new(Cause::System, format_args!("{error}"))))?;
+        let (pool, keeper) = Pool::start_kept(setup.blocking).map_err(no_thread)?;
         let shared = Arc::new(Shared {
             graph: Graph { plan: Arc::clone(&setup.plan), nodes: setup.nodes.as_slice().into() },
-            pool: Pool::start(setup.blocking).map_err(no_thread)?,
+            pool,
             clock: Clock::calibrate(),
             setup,
         });
@@ -98,7 +99,7 @@ impl Crew {
         drop(sender);
         // Each worker says one word; the first that cannot is the domain's fault.
         made.iter().collect::<Result<(), FaultAt>>()?;
-        let tally = Tally::new(counted, shared.clock, shared.setup.supervisor.clone());
+        let tally = Tally::new(counted, keeper, shared.clock, shared.setup.supervisor.clone());
         let orders = workers.iter().map(|worker: &Worker| worker.orders.clone()).collect();
         let counters = shared.graph.nodes.iter().copied().zip(counters).collect();
         let reload = Reload::new(shared, orders, held);

@@ -38,7 +38,7 @@ pub use path::outlet::{Begun, Outlet, StopSignal, Stopper};
 pub use path::program::Program;
 pub use path::run::{Flow, join_replies};
 pub use path::{Ahead, At, FlowNode, Held, Local, NodeContext, Opened, Reply, Source, Step};
-pub use pool::Pool;
+pub use pool::{Pool, queued_elsewhere};
 pub use spans::try_spans;
 pub use tell::one_line;
 pub use value::error::Error;

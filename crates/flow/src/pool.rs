@@ -1,18 +1,31 @@
-//! Threads for work that blocks: a fixed number, and a bounded queue before them.
+//! Threads for work that blocks, as many as the spec says or as the work needs, and a bounded queue
+//! before them.
 
+mod piece;
+mod size;
+
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 
+use sinew_control::status::{PoolChange, PoolStatus};
+use sinew_core::clock::now_ns;
 use sinew_core::fault::Fault;
-use sinew_core::panics;
-use tokio::sync::{Semaphore, oneshot};
+use sinew_core::{panics, privileges};
+use sinew_figures::cpus::idle;
+use sinew_spec::plan::PoolSize;
+use tokio::sync::oneshot;
 
+pub use self::piece::queued_elsewhere;
+use self::piece::{Spent, Stopwatch};
+use self::size::{Sight, Sizer};
 use crate::Error;
 
-/// So many pieces of work may wait for each thread.
-const WAITING_MAX: usize = 64;
+/// So many pieces of work may wait for a thread.
+const WAITING_MAX: usize = 1024;
+/// So many may wait to be done before all others.
+const FIRST_MAX: usize = 64;
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -21,12 +34,56 @@ type Answered<T> = oneshot::Receiver<Result<T, Fault>>;
 
 /// Threads for work that blocks. They end when the last clone is dropped.
 #[derive(Clone)]
-pub struct Pool {
-    work: SyncSender<Work>,
-    /// What is done before all that waits in `work`.
-    first: SyncSender<Work>,
-    /// How many threads may still begin slow work.
-    slow: Arc<Semaphore>,
+pub struct Pool(Arc<Owner>);
+
+/// Who drops it lets the threads end.
+struct Owner(Arc<Shared>);
+
+/// What the threads share.
+struct Shared {
+    queue: Mutex<Queue>,
+    /// Something came, or threads are to end.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// What is done before all others.
+    first: VecDeque<Piece>,
+    /// Work that may take seconds.
+    slow: VecDeque<Piece>,
+    others: VecDeque<Piece>,
+    /// Slow pieces under way.
+    slow_running: u32,
+    /// Threads that live.
+    threads: u32,
+    /// Threads that there are to be.
+    size: u32,
+    spent: Spent,
+    /// No more can come.
+    is_closed: bool,
+}
+
+struct Piece {
+    work: Work,
+    queued_ns: u64,
+    is_slow: bool,
+}
+
+/// What looks after the size of a pool.
+pub(crate) struct PoolKeeper {
+    shared: Arc<Shared>,
+    bounds: PoolSize,
+    sizer: Sizer,
+    cpus: Vec<u32>,
+    /// At the last look: when, what was spent, how long CPUs had idled.
+    looked_ns: u64,
+    spent: Spent,
+    idle_ns: Option<u64>,
+    /// What was spent when somebody last asked for the status.
+    told: Spent,
+    changes: u64,
+    last_change: Option<(u64, PoolChange)>,
 }
 
 impl Pool {
@@ -35,20 +92,25 @@ impl Pool {
     /// # Errors
     /// The kernel refuses a thread.
     pub fn start(threads: u32) -> io::Result<Pool> {
-        let (work, others) = sync_channel(threads as usize * WAITING_MAX);
-        let (first, firsts) = sync_channel(WAITING_MAX);
-        let queues = Arc::new(Mutex::new((firsts, others)));
-        for _ in 0..threads {
-            let queues = Arc::clone(&queues);
-            thread::Builder::new().name("blocking".into()).spawn(move || do_all(&queues))?;
-        }
-        let slow = Arc::new(Semaphore::new(threads.div_ceil(2) as usize));
-        Ok(Pool { work, first, slow })
+        let shared = Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new() });
+        let pool = Pool(Arc::new(Owner(Arc::clone(&shared))));
+        shared.resize(threads)?;
+        Ok(pool)
+    }
+
+    /// A pool that finds its size, or has a fixed one, and what looks after that.
+    ///
+    /// # Errors
+    /// As for [`Pool::start`].
+    pub(crate) fn start_kept(bounds: PoolSize) -> io::Result<(Pool, PoolKeeper)> {
+        let pool = Pool::start(bounds.start)?;
+        let shared = Arc::clone(&pool.0.0);
+        Ok((pool, PoolKeeper::new(shared, bounds)))
     }
 
     /// The same for work that may take seconds, such as asking a name server: half of the threads
-    /// at most do that at once, and what waits for one of these waits here. So an order to the
-    /// supervisor finds a thread, unless there is but one.
+    /// at most do that at once. So an order to the supervisor finds a thread, unless there is but
+    /// one.
     ///
     /// # Errors
     /// As for [`Pool::run`].
@@ -56,13 +118,7 @@ impl Pool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let slow = Arc::clone(&self.slow).acquire_owned().await.map_err(Error::new)?;
-        let work = move || {
-            // Until its end, also when nobody waits for it any more.
-            let _slow = slow;
-            work()
-        };
-        self.run(work).await
+        answer(self.queue(true, |queue| &mut queue.slow, WAITING_MAX, work)?).await
     }
 
     /// Does `work` on one of the threads.
@@ -73,7 +129,7 @@ impl Pool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        answer(Pool::queue(&self.work, work)?).await
+        answer(self.queue(false, |queue| &mut queue.others, WAITING_MAX, work)?).await
     }
 
     /// The same before all that waits, in places of its own: for what ends a run.
@@ -84,14 +140,14 @@ impl Pool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let answered = Pool::queue(&self.first, work)?;
-        // A thread that waits for the other queue is woken by this; if that is full, none waits.
-        let _ = self.work.try_send(Box::new(|| ()));
-        answer(answered).await
+        answer(self.queue(false, |queue| &mut queue.first, FIRST_MAX, work)?).await
     }
 
     fn queue<T: Send + 'static>(
-        queue: &SyncSender<Work>,
+        &self,
+        is_slow: bool,
+        line: impl Fn(&mut Queue) -> &mut VecDeque<Piece>,
+        max: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Answered<T>, Error> {
         let (answer, answered) = oneshot::channel();
@@ -100,13 +156,16 @@ impl Pool {
             // Nobody waits for the answer to a flow that was cancelled.
             let _ = answer.send(done.map_err(|panic| panics::take_or(&*panic)));
         };
-        queue.try_send(Box::new(work)).map_err(|error| match error {
-            TrySendError::Full(_) => {
-                Error::new("too much work waits for a thread; raise 'flows: {blocking: ...}'")
-                    .with_status(503)
-            }
-            TrySendError::Disconnected(_) => Error::new("the threads for blocking work are gone"),
-        })?;
+        let Pool(owner) = self;
+        let mut queue = owner.0.lock();
+        let line = line(&mut queue);
+        if line.len() >= max {
+            let what = "too much work waits for a thread; raise 'flows: {blocking: ...}'";
+            return Err(Error::new(what).with_status(503));
+        }
+        line.push_back(Piece { work: Box::new(work), queued_ns: now_ns(), is_slow });
+        drop(queue);
+        owner.0.changed.notify_one();
         Ok(answered)
     }
 }
@@ -119,135 +178,180 @@ async fn answer<T>(answered: Answered<T>) -> Result<T, Error> {
     }
 }
 
-/// Does what comes, the first queue before the other one, until no more can come.
-fn do_all(queues: &Mutex<(Receiver<Work>, Receiver<Work>)>) {
-    let next = || {
-        // Held only while it waits for the next piece: no piece runs under it, so none poisons it.
-        let (firsts, others) = &*queues.lock().unwrap_or_else(PoisonError::into_inner);
-        firsts.try_recv().or_else(|_| others.recv())
-    };
-    while let Ok(work) = next() {
-        work();
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.lock().is_closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Shared {
+    /// Held for a few loads and stores: no piece of work runs under it, so none poisons it.
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on there are to be so many threads. New ones begin at once, others end with what
+    /// they do.
+    fn resize(self: &Arc<Shared>, size: u32) -> io::Result<()> {
+        let missing = {
+            let mut queue = self.lock();
+            queue.size = size;
+            size.saturating_sub(queue.threads)
+        };
+        for _ in 0..missing {
+            // Before it lives: one that begins may be the one that is to end.
+            self.lock().threads += 1;
+            let shared = Arc::clone(self);
+            let thread = thread::Builder::new().name("blocking".into());
+            if let Err(error) = thread.spawn(move || shared.work()) {
+                let mut queue = self.lock();
+                queue.threads -= 1;
+                queue.size = queue.threads;
+                return Err(error);
+            }
+        }
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Does what comes, until no more can come or one thread less is wanted.
+    fn work(&self) {
+        let mut stopwatch = Stopwatch::new();
+        let mut queue = self.lock();
+        loop {
+            if let Some(Piece { work, queued_ns, is_slow }) = queue.next() {
+                drop(queue);
+                let spent = stopwatch.time(queued_ns, work);
+                queue = self.lock();
+                queue.spent.add(spent);
+                if is_slow {
+                    queue.slow_running -= 1;
+                    // Another piece of that sort may begin, here or elsewhere.
+                    self.changed.notify_one();
+                }
+            } else if queue.is_closed || queue.threads > queue.size {
+                queue.threads -= 1;
+                // What woke this one may have been meant for work, which another is to do.
+                self.changed.notify_one();
+                return;
+            } else {
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+impl Queue {
+    /// The next piece of work for a thread that is to go on; the one that has waited longer.
+    fn next(&mut self) -> Option<Piece> {
+        if let Some(piece) = self.first.pop_front() {
+            return Some(piece);
+        }
+        if self.threads > self.size {
+            return None;
+        }
+        let slow = self.slow.front().filter(|_| self.slow_running < self.size.div_ceil(2));
+        let slow_ns = slow.map_or(u64::MAX, |piece| piece.queued_ns);
+        if self.others.front().is_some_and(|piece| piece.queued_ns <= slow_ns) {
+            return self.others.pop_front();
+        }
+        if slow_ns == u64::MAX {
+            return None;
+        }
+        self.slow_running += 1;
+        self.slow.pop_front()
+    }
+
+    fn waiting(&self) -> u64 {
+        (self.first.len() + self.slow.len() + self.others.len()) as u64
+    }
+}
+
+impl PoolKeeper {
+    fn new(shared: Arc<Shared>, bounds: PoolSize) -> PoolKeeper {
+        // Those that are allowed, but no more than a share of them where a group has one.
+        let cpus = privileges::cpus().unwrap_or_default();
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        let idle_ns = idle(&cpus).ok().map(|idle| idle.as_nanos() as u64);
+        PoolKeeper {
+            shared,
+            bounds,
+            sizer: Sizer::new(bounds, count),
+            cpus,
+            looked_ns: now_ns(),
+            spent: Spent::default(),
+            idle_ns,
+            told: Spent::default(),
+            changes: 0,
+            last_change: None,
+        }
+    }
+
+    /// Looks what the work took since the last look, and changes the number of threads if that is
+    /// better; to be called some ten times a second.
+    pub(crate) fn look(&mut self) {
+        let sight = self.sight();
+        let before = self.sizer.size();
+        let Some(size) = self.sizer.look(sight) else { return };
+        if let Err(error) = self.shared.resize(size) {
+            let threads = self.shared.lock().size;
+            self.sizer.refused(threads, &error.to_string());
+        }
+        let after = self.sizer.size();
+        if after != before {
+            self.changes += 1;
+            let why = self.sizer.why().to_owned();
+            let change = PoolChange { before, after, ago_ms: 0, why };
+            self.last_change = Some((self.looked_ns, change));
+        }
+    }
+
+    fn sight(&mut self) -> Sight {
+        let now_ns = now_ns();
+        let idle_ns = idle(&self.cpus).ok().map(|idle| idle.as_nanos() as u64);
+        let (spent, waiting) = {
+            let queue = self.shared.lock();
+            (queue.spent, queue.waiting())
+        };
+        let sight = Sight {
+            span_ns: now_ns - self.looked_ns,
+            spent: spent.since(self.spent),
+            waiting,
+            idle_ns: idle_ns.zip(self.idle_ns).map(|(now, then)| now.saturating_sub(then)),
+        };
+        (self.looked_ns, self.spent, self.idle_ns) = (now_ns, spent, idle_ns);
+        sight
+    }
+
+    /// What people see. Times are of the pieces that ended since the last call.
+    pub(crate) fn status(&mut self) -> PoolStatus {
+        let (spent, threads, waiting) = {
+            let queue = self.shared.lock();
+            (queue.spent, queue.size, queue.waiting())
+        };
+        let new = spent.since(self.told);
+        self.told = spent;
+        let of_piece = |ns: u64| (new.pieces > 0).then(|| ns / new.pieces);
+        let last_change = self.last_change.as_ref().map(|(at_ns, change)| {
+            let ago_ms = now_ns().saturating_sub(*at_ns) / 1_000_000;
+            PoolChange { ago_ms, ..change.clone() }
+        });
+        PoolStatus {
+            threads,
+            min: self.bounds.min,
+            max: self.bounds.max,
+            waiting,
+            done: spent.pieces,
+            cpu_ns: of_piece(new.cpu_ns),
+            outside_ns: of_piece(new.waiting_ns()),
+            queued_ns: of_piece(new.queued_ns),
+            changes: self.changes,
+            last_change,
+            why: self.sizer.why().to_owned(),
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc;
-    use std::time::Duration;
-
-    use super::*;
-    use crate::testing::run;
-    use futures_util::FutureExt;
-    use futures_util::future::join_all;
-
-    /// A thread that takes longer than this to begin is never woken.
-    const HANGS_AFTER: Duration = Duration::from_secs(20);
-
-    #[test]
-    fn work_is_done_elsewhere_and_answered() {
-        let pool = Pool::start(2).expect("threads");
-        let here = thread::current().id();
-        let there = run(pool.run(|| thread::current().id())).expect("an answer");
-        assert_ne!(there, here);
-    }
-
-    #[test]
-    fn a_panic_is_an_error_of_that_work_alone() {
-        let pool = Pool::start(1).expect("a thread");
-        let answer: Result<(), Error> = run(pool.run(|| panic!("boom")));
-        assert!(answer.expect_err("a panic").text().contains("panicked: boom"));
-        assert_eq!(run(pool.run(|| 7)), Ok(7), "the thread goes on");
-    }
-
-    #[test]
-    fn a_full_pool_refuses_and_goes_on_when_there_is_room() {
-        let pool = Pool::start(1).expect("a thread");
-        let (go_on, wait) = mpsc::channel::<()>();
-        let (says, begun) = mpsc::channel();
-        // The first holds the thread, the others fill the queue before it.
-        let mut first = Box::pin(pool.run(move || {
-            says.send(()).expect("the test waits");
-            wait.recv()
-        }));
-        assert!((&mut first).now_or_never().is_none());
-        begun.recv().expect("the thread has begun");
-        let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| Box::pin(pool.run(|| ()))).collect();
-        for work in &mut waiting {
-            assert!(work.now_or_never().is_none());
-        }
-        let error = run(pool.run(|| ())).expect_err("no room");
-        assert_eq!(error.status(), 503);
-        go_on.send(()).expect("the thread waits");
-        run(first).expect("an answer").expect("the word to go on");
-        assert!(run(join_all(waiting)).iter().all(Result::is_ok));
-        assert_eq!(run(pool.run(|| 7)), Ok(7));
-    }
-
-    #[test]
-    fn a_full_pool_still_takes_what_goes_first_and_does_it_next() {
-        let pool = Pool::start(1).expect("a thread");
-        run(pool.run(|| ())).expect("done");
-        // Soon the thread waits for more. If it does not yet, this shows less, and fails no sooner.
-        thread::sleep(Duration::from_millis(20));
-        let (woken, is_woken) = mpsc::channel();
-        let mut wakes = Box::pin(pool.run_first(move || woken.send(())));
-        // It may be done by now.
-        let _ = (&mut wakes).now_or_never();
-        is_woken.recv_timeout(HANGS_AFTER).expect("a thread that waits is woken");
-        let (go_on, wait) = mpsc::channel::<()>();
-        let (says, done) = mpsc::channel();
-        let mut holds = Box::pin(pool.run(move || wait.recv()));
-        assert!((&mut holds).now_or_never().is_none());
-        let work = |name: &'static str| {
-            let says = says.clone();
-            move || says.send(name).expect("the test waits")
-        };
-        // The thread may have taken the first already, or not.
-        let mut others: Vec<_> = (0..=WAITING_MAX).map(|_| Box::pin(pool.run(work("x")))).collect();
-        let full = others.iter_mut().filter_map(|it| it.now_or_never()).count();
-        assert!(full > 0, "the queue is full");
-        let mut first = Box::pin(pool.run_first(work("first")));
-        assert!((&mut first).now_or_never().is_none());
-        go_on.send(()).expect("the thread waits");
-        run(first).expect("done");
-        assert_eq!(done.recv(), Ok("first"));
-    }
-
-    #[test]
-    fn slow_work_leaves_half_of_the_threads_to_others() {
-        let pool = Pool::start(2).expect("threads");
-        let (go_on, wait) = mpsc::channel::<()>();
-        let mut slow = Box::pin(pool.run_slow(move || wait.recv()));
-        assert!((&mut slow).now_or_never().is_none());
-        let mut next = Box::pin(pool.run_slow(|| 8));
-        assert!((&mut next).now_or_never().is_none(), "it waits for the other");
-        assert_eq!(run(pool.run(|| 7)), Ok(7), "a thread is left");
-        // One that is cancelled keeps its thread until its end.
-        drop(slow);
-        assert!((&mut next).now_or_never().is_none());
-        go_on.send(()).expect("the thread waits");
-        assert_eq!(run(next), Ok(8));
-    }
-
-    #[test]
-    fn the_threads_end_with_the_last_handle() {
-        let pool = Pool::start(2).expect("threads");
-        let other = pool.clone();
-        let alive = Arc::new(());
-        let held = Arc::clone(&alive);
-        drop(pool);
-        // What is under way is finished, also when nobody waits for it any more.
-        let ((go_on, wait), (says, done)) = (mpsc::channel(), mpsc::channel());
-        let work = other.run(move || {
-            wait.recv().expect("the test tells it");
-            drop(held);
-            says.send(()).expect("the test waits");
-        });
-        assert!(Box::pin(work).now_or_never().is_none());
-        drop(other);
-        go_on.send(()).expect("the thread waits");
-        done.recv().expect("it was done");
-        assert_eq!(Arc::strong_count(&alive), 1);
-    }
-}
+mod tests;

@@ -113,7 +113,31 @@ pub struct Flows {
     /// are its own or those that the core leaves.
     pub workers: Option<u32>,
     /// Threads for work that blocks.
-    pub blocking: u32,
+    pub blocking: PoolSize,
+}
+
+/// How many threads a pool has. It finds its size between two bounds; a fixed one has the same
+/// number three times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolSize {
+    /// At the start.
+    pub start: u32,
+    /// Never fewer.
+    pub min: u32,
+    /// Never more.
+    pub max: u32,
+}
+
+impl PoolSize {
+    /// Always so many threads.
+    pub const fn fixed(threads: u32) -> PoolSize {
+        PoolSize { start: threads, min: threads, max: threads }
+    }
+
+    /// Whether it never changes.
+    pub fn is_fixed(self) -> bool {
+        self.min == self.max
+    }
 }
 
 /// A restart policy.

@@ -7,7 +7,7 @@ use sinew_plan::catalogue::{Parameter, ParameterType, ParameterValue};
 use sinew_plan::{Data, Entry, Item, Span};
 
 use crate::diagnostic::Report;
-use crate::keys::{Key, NAME_LEN_MAX, Shape, Table};
+use crate::keys::{AUTO, Key, NAME_LEN_MAX, Shape, Table};
 use crate::nearest::suggest;
 use crate::value::{percent, read, scalar, taken};
 
@@ -50,6 +50,12 @@ pub(crate) fn list<'a>(item: &'a Item, what: &str, report: &Report) -> &'a [Item
             &[]
         }
     }
+}
+
+/// A number, or how one is found by measurement.
+pub(crate) enum NumberOrAuto<'a> {
+    Number(u64),
+    Auto(Fields<'a>),
 }
 
 impl<'a> Fields<'a> {
@@ -163,6 +169,22 @@ impl<'a> Fields<'a> {
         read.map_err(|help| self.report.error(span, message(), help)).ok()
     }
 
+    /// The number behind a key, or the fields of one that is found by measurement: none of them is
+    /// given with the word `auto`.
+    pub(crate) fn number_or_auto(&self, name: &str) -> Option<NumberOrAuto<'a>> {
+        let Shape::AutoOr { table, .. } = self.key(name).shape else {
+            panic!("'{name}' is no number that may be found, by the table");
+        };
+        if let Some(item) = self.get(name).filter(|item| matches!(item.data, Data::Map(_))) {
+            return Some(NumberOrAuto::Auto(Fields::of(item, table, self.report)));
+        }
+        let Named { text, span } = self.text(name)?;
+        match text {
+            AUTO => Some(NumberOrAuto::Auto(Fields::empty(table, span, self.report))),
+            _ => self.number(name).map(NumberOrAuto::Number),
+        }
+    }
+
     /// The whole numbers in the list behind a key, each with its place; `None` if the key is not
     /// given. An empty list is reported, and a number that is refused or stands there twice.
     pub(crate) fn integers(&self, name: &str) -> Option<Vec<(u64, Span)>> {
@@ -233,6 +255,10 @@ fn number(shape: &Shape, text: &str) -> Result<u64, String> {
             let value = percent(text).filter(|value| (min..=max).contains(value)).map(u64::from);
             let help = || format!("write a whole number from {min} to {max} and %, such as 50%");
             value.ok_or_else(help)
+        }
+        Shape::AutoOr { min, max, .. } => {
+            let whole = number(&Shape::Value(ParameterType::Integer { min, max }), text);
+            whole.map_err(|help| format!("{help}, or {AUTO}, or {{min: ..., max: ...}}"))
         }
         Shape::PowerOfTwo { max } => match text.parse::<i64>().unwrap_or_default() {
             value @ 1.. if value <= max.into() && value.count_ones() == 1 => Ok(value as u64),

@@ -52,6 +52,9 @@ pub(crate) enum Shape {
     Names,
     /// A list of whole numbers in limits (both included): at least one, and none twice.
     Integers { min: i64, max: i64 },
+    /// A whole number in limits (both included), the word `auto`, or a mapping with these keys,
+    /// which is `auto` with what they say.
+    AutoOr { min: i64, max: i64, table: &'static Table },
     /// A mapping with these keys.
     Fields(&'static Table),
     /// A list of such mappings.
@@ -290,7 +293,37 @@ pub(crate) static FLOWS: Table = Table {
             "Threads among which connections are divided. Default: as many as the domain has \
              CPUs: its 'cpus', else those that the core leaves.",
         ),
-        default("blocking", integer(1, 1024), "8", "Threads for work that blocks."),
+        default(
+            "blocking",
+            Shape::AutoOr { min: 1, max: BLOCKING_MAX, table: &BLOCKING },
+            "auto",
+            "Threads for work that blocks: so many, or as many as the work needs ('auto').",
+        ),
+    ],
+};
+
+/// The word for a number that is found by measurement.
+pub(crate) const AUTO: &str = "auto";
+/// Most threads for work that blocks.
+const BLOCKING_MAX: i64 = 1024;
+/// Fewest of a pool that finds its size: slow work has half of them, and leaves one to others.
+const BLOCKING_FLOOR: i64 = 2;
+
+pub(crate) static BLOCKING: Table = Table {
+    what: "blocking",
+    keys: &[
+        default("min", integer(BLOCKING_FLOOR, BLOCKING_MAX), "2", "Never fewer threads."),
+        default(
+            "max",
+            integer(BLOCKING_FLOOR, BLOCKING_MAX),
+            "512",
+            "Never more threads. Default: 512, or what 'limits: {processes}' leaves.",
+        ),
+        optional(
+            "start",
+            integer(BLOCKING_FLOOR, BLOCKING_MAX),
+            "Threads at the start. Default: 8, within its bounds.",
+        ),
     ],
 };
 

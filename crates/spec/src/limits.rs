@@ -70,7 +70,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
             let Flows { workers, blocking } = service.plan.flows;
             // How many CPUs the core leaves is known at the start only; one is the least.
             let cpus = service.plan.cpus.as_ref().map_or(1, |cpus| cpus.len() as u64);
-            let (workers, blocking) = (workers.map_or(cpus, u64::from), u64::from(blocking));
+            let (workers, blocking) = (workers.map_or(cpus, u64::from), u64::from(blocking.min));
             needed += workers + blocking;
             threads.retain(|_| nodes > 0);
             threads.push(format!("{workers} for its flows, {blocking} for their work that blocks"));

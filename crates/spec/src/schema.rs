@@ -4,7 +4,8 @@ use serde_json::{Map, Value as Json, json};
 use sinew_plan::catalogue::{Direction, Kind, Parameter, ParameterType, SafeValue};
 
 use crate::keys::{
-    BLOCK, BLOCK_DOC, BLOCK_KIND, GRAPH, INNER, Key, LINK, NAME_LEN_MAX, NODE, SAFE, Shape, Table,
+    AUTO, BLOCK, BLOCK_DOC, BLOCK_KIND, GRAPH, INNER, Key, LINK, NAME_LEN_MAX, NODE, SAFE, Shape,
+    Table,
 };
 use crate::ports::crossing;
 use crate::value::expected;
@@ -88,6 +89,9 @@ fn shape(shape: &Shape) -> Json {
             "type": "array", "minItems": 1, "uniqueItems": true,
             "items": {"type": "integer", "minimum": min, "maximum": max},
         }),
+        Shape::AutoOr { min, max, table: inner } => json!({"anyOf": [
+            {"type": "integer", "minimum": min, "maximum": max}, {"const": AUTO}, table(inner),
+        ]}),
         Shape::Fields(inner) => table(inner),
         // What its items are depends on the catalogue.
         Shape::ListOf(inner) if std::ptr::eq(*inner, &NODE) => {

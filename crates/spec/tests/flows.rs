@@ -6,7 +6,7 @@ use crate::kinds::{ARM, compile_on, plan, set};
 use proptest::prelude::*;
 use sinew_spec::catalogue::ParameterValue;
 use sinew_spec::item_json;
-use sinew_spec::plan::{Delivery, Flows, Link, Plan};
+use sinew_spec::plan::{Delivery, Flows, Link, Plan, PoolSize};
 
 /// All links that carry packets, in the order of the plan.
 fn links(plan: &Plan) -> Vec<String> {
@@ -59,7 +59,8 @@ fn a_bare_list_of_flow_nodes_is_one_service() {
     );
     assert_eq!(plan.domains.len(), 1);
     let service = plan.domains[0].service().expect("a service");
-    assert_eq!(service.flows, Flows { workers: None, blocking: 8 });
+    let blocking = PoolSize { start: 8, min: 2, max: 512 };
+    assert_eq!(service.flows, Flows { workers: None, blocking });
     let values = &plan.nodes[1].values;
     assert_eq!(values[0], ParameterValue::Text("local x = 1\n\nreturn x\n".to_owned()));
     assert_eq!(
@@ -250,8 +251,8 @@ domains: {web: {flows: {workers: 3}, limits: {processes: 5}}}
 nodes: [{kind: begin}]
 ";
     let errors = compile_on(2, text).unwrap_err();
-    assert_eq!(errors[0].message, "service 'web' cannot live with processes: 5; it needs 12");
-    assert!(compile_on(2, &text.replace("processes: 5", "processes: 12")).is_ok());
+    assert_eq!(errors[0].message, "service 'web' cannot live with processes: 5; it needs 6");
+    assert!(compile_on(2, &text.replace("processes: 5", "processes: 6")).is_ok());
 }
 
 /// A chain of blocks, each around the next: ports of the inner ones are named `count` times.

@@ -11,7 +11,7 @@ use sinew_core::board::FaultAt;
 use sinew_core::clock::Clock;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
-use sinew_spec::plan::Plan;
+use sinew_spec::plan::{Plan, PoolSize};
 
 use crate::{FlowEntry, MessageInput, MessageOutput, Opened, Pool};
 
@@ -40,7 +40,7 @@ pub struct Setup {
     /// Threads among which sources and connections are divided.
     pub workers: usize,
     /// Threads for work that blocks.
-    pub blocking: u32,
+    pub blocking: PoolSize,
     /// Ends of links to the core, by node and port.
     pub inputs: BTreeMap<(usize, usize), MessageInput>,
     /// As above.

@@ -1,4 +1,4 @@
-//! What all workers have counted, told to the supervisor twice a second.
+//! How many threads a pool has, and what all workers have counted, told twice a second.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use sinew_core::clock::Clock;
 
 use crate::Figures;
 use crate::figures::Sum;
+use crate::pool::PoolKeeper;
 
 /// How often the supervisor is told.
 const SPACING: Duration = Duration::from_millis(500);
@@ -24,23 +25,27 @@ pub(crate) struct Tally {
     workers: Vec<Arc<Figures>>,
     clock: Clock,
     supervisor: Option<Supervisor>,
+    keeper: PoolKeeper,
     told: Instant,
     /// Packets of each node by then.
     packets: BTreeMap<String, u64>,
 }
 
 impl Tally {
-    /// Of these workers, told to this supervisor.
+    /// Of these workers and this pool, told to this supervisor.
     pub(crate) fn new(
         workers: Vec<Arc<Figures>>,
+        keeper: PoolKeeper,
         clock: Clock,
         supervisor: Option<Supervisor>,
     ) -> Tally {
-        Tally { workers, clock, supervisor, told: Instant::now(), packets: BTreeMap::new() }
+        let (told, packets) = (Instant::now(), BTreeMap::new());
+        Tally { workers, clock, supervisor, keeper, told, packets }
     }
 
-    /// Tells the supervisor, if it is time, of the nodes that are there.
+    /// Looks after the pool, and tells the supervisor, if it is time, of the nodes that are there.
     pub(crate) fn tell_in_time(&mut self) {
+        self.keeper.look();
         if self.told.elapsed() >= SPACING {
             self.forget_gone();
             self.tell();
@@ -55,6 +60,8 @@ impl Tally {
             // Without a supervisor this process is about to end; that is not for figures to see.
             let _ = supervisor.order(&request);
         }
+        // As above.
+        let _ = supervisor.order(&Request::Pool { pool: self.keeper.status() });
     }
 
     fn forget_gone(&self) {
@@ -93,6 +100,8 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Pool;
+    use sinew_spec::plan::PoolSize;
 
     #[test]
     fn all_workers_count_and_a_node_that_is_gone_does_not() {
@@ -102,7 +111,8 @@ mod tests {
         nodes.iter().for_each(|node| (0..30).for_each(|_| node.record(1000)));
         nodes[1].failed();
         let _waits = nodes[0].waits();
-        let mut tally = Tally::new(workers.to_vec(), Clock::from_rate(0.0), None);
+        let (_pool, keeper) = Pool::start_kept(PoolSize::fixed(1)).expect("a thread");
+        let mut tally = Tally::new(workers.to_vec(), keeper, Clock::from_rate(0.0), None);
         drop(gone);
         tally.forget_gone();
         let rows = tally.figures();

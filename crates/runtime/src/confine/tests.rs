@@ -9,7 +9,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::set_capabilities;
 use sinew_control::status::LimitStatus;
-use sinew_spec::plan::{Flows, Overrun, Realtime, Restart, RestartPolicy, Role, ServiceDomain};
+use sinew_spec::plan::{
+    Flows, Overrun, PoolSize, Realtime, Restart, RestartPolicy, Role, ServiceDomain,
+};
 
 use super::cgroup::Refusal;
 use super::*;
@@ -29,7 +31,7 @@ fn service(limits: ServiceLimits, user: Option<&str>) -> Domain {
         window_ns: 1,
     };
     let role = Role::Service(ServiceDomain {
-        flows: Flows { workers: None, blocking: 1 },
+        flows: Flows { workers: None, blocking: PoolSize::fixed(1) },
         nodes: vec![],
         restart,
         start_deadline_ns: 1,

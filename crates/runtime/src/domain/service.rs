@@ -27,7 +27,7 @@ use sinew_core::sys::{Region, adopt, leave_realtime};
 use sinew_core::transport::{LinkShape, Receiver, Sender, row};
 use sinew_flow::{Crew, MessageInput, MessageOutput, Setup};
 use sinew_link::counter;
-use sinew_spec::plan::{Link, Plan, Release, Role, ServiceDomain as Domain, Thread};
+use sinew_spec::plan::{Link, Plan, PoolSize, Release, Role, ServiceDomain as Domain, Thread};
 
 use super::injected::{self, Injections};
 use super::{Process, await_end, await_order, say, system, wake_with_parents_end};
@@ -172,14 +172,16 @@ fn open(
             links.push(MessageOutput::new(link.message, end));
         }
     }
+    let workers = workers(plan, domain, &launch.spec.machine.cpus);
+    let own = 1 + domain.nodes.len() - nodes.len() + workers;
     let setup = Setup {
         plan: Arc::new((*plan).clone()),
         nodes,
         table: kinds.flows.clone(),
         spec: launch.spec.clone(),
         domain: launch.domain,
-        workers: workers(plan, domain, &launch.spec.machine.cpus),
-        blocking: domain.flows.blocking,
+        workers,
+        blocking: within(domain.flows.blocking, domain.limits.processes, own),
         inputs,
         outputs,
         supervisor,
@@ -187,6 +189,14 @@ fn open(
         stop_deadline: Duration::from_nanos(domain.stop_deadline_ns),
     };
     Crew::open(setup, counted)
+}
+
+/// A pool that finds its size finds one that the domain's limit leaves beside its `own` threads.
+fn within(size: PoolSize, limit: Option<u64>, own: usize) -> PoolSize {
+    let PoolSize { start, min, max } = size;
+    let left = limit.map_or(max, |limit| limit.saturating_sub(own as u64).min(max.into()) as u32);
+    let max = left.max(min);
+    PoolSize { start: start.min(max), min, max }
 }
 
 /// As many workers as the spec says; else as the domain has CPUs; else as the core leaves.

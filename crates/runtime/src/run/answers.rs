@@ -87,6 +87,11 @@ impl Run {
                 self.services[service].take_figures(nodes);
                 done("they are shown".into())
             }
+            Request::Pool { pool } => {
+                let service = self.asking_service(asked)?;
+                self.services[service].take_pool(pool);
+                done("it is shown".into())
+            }
             Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
         }
     }

@@ -237,6 +237,7 @@ impl Run {
             last_reason: service.history.reason.clone(),
             next_restart_ms: service.back_ns().map(left_ms),
             address: service.address.clone(),
+            pool: service.pool.clone(),
             ..self.domain_status(service.at, service.process(), &service.confinement)
         }
     }

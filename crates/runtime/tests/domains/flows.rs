@@ -22,6 +22,7 @@ pub(crate) const TESTS: &[Test] = tests![
     an_edit_waits_for_the_one_that_is_swapped_in,
     files_that_no_edit_took_in_count_with_the_next_one,
     a_domain_that_does_not_swap_blocks_no_edit,
+    a_pool_grows_with_work_that_waits_within_its_bounds,
 ];
 
 /// Longer than any test takes.
@@ -31,6 +32,8 @@ const LONG: Duration = Duration::from_secs(60);
 /// shorter, also where the machine holds its worker up.
 const BATCH: u64 = 150;
 const TOIL: Duration = Duration::from_millis(40);
+/// A piece of work that blocks. A few threads have enough of them for seconds.
+const NAP: Duration = Duration::from_millis(100);
 const PATIENT: &str = "heartbeat: 2s";
 /// Between two flows.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -75,6 +78,7 @@ const DEEDS: &[&str] = &[
     "hang_after_call",
     "fork",
     "toil",
+    "nap",
     "linger_at_end",
     "stay_at_end",
 ];
@@ -109,6 +113,12 @@ impl FlowNode for Acts {
             "toil" => {
                 let begun = Instant::now();
                 while begun.elapsed() < TOIL {}
+            }
+            "nap" => {
+                return Step::wait(async move {
+                    let slept = at.pool().run(|| thread::sleep(NAP)).await;
+                    slept.map_or_else(Step::Fail, |()| Step::Reply(None))
+                });
             }
             "hang_later" => {
                 return Step::wait(async move {
@@ -278,5 +288,29 @@ fn a_domain_that_does_not_swap_blocks_no_edit() {
     stage.run.edit(edition(graph(policy, "c", "pass")));
     stage.until("two edits", |stage| stage.told(EventKind::Edited).len() == 2);
     until_packets(&mut stage, "c");
+    end(stage);
+}
+
+fn a_pool_grows_with_work_that_waits_within_its_bounds() {
+    let text = format!(
+        "
+name: test
+domains: {{web: {{{PATIENT}, flows: {{workers: 1, blocking: {{max: 20}}}}}}}}
+nodes:
+  - {{kind: beat, name: beat, domain: web, ports: {{out: [{{name: fan, port: in}}]}}}}
+  - {{kind: step, name: fan, domain: web, does: fork, ports: {{out: [{{name: nap, port: in}}]}}}}
+  - {{kind: step, name: nap, domain: web, does: nap}}
+"
+    );
+    let mut stage = Stage::start(&text);
+    let pool = |stage: &Stage| stage.status("web").pool.unwrap_or_default();
+    stage.until("a larger pool", |stage| pool(stage).changes > 0);
+    let grown = pool(&stage);
+    assert_eq!((grown.threads, grown.min, grown.max), (20, 2, 20), "{grown:?}");
+    let change = grown.last_change.expect("it changed");
+    assert_eq!((change.before, change.after), (8, 20), "{change:?}");
+    assert!(change.why.contains("threads are enough"), "{change:?}");
+    stage.until("all of it done", |stage| pool(stage).done == BATCH);
+    assert_eq!(stage.texts("web", EventKind::Faulted).len(), 0, "{:#?}", stage.story());
     end(stage);
 }

@@ -1,9 +1,11 @@
 //! Service domains as the user wrote them: how often they come back, and what they may use.
 
 use sinew_plan::Span;
-use sinew_plan::plan::{self, Board, Flows, Guest, Restart, RestartPolicy, ServiceLimits};
+use sinew_plan::plan::{
+    self, Board, Flows, Guest, PoolSize, Restart, RestartPolicy, ServiceLimits,
+};
 
-use crate::fields::{Fields, Named};
+use crate::fields::{Fields, Named, NumberOrAuto};
 use crate::keys;
 use crate::value::{duration_text, size_text};
 
@@ -34,7 +36,7 @@ pub(super) fn read(domain: &Fields<'_>) -> Service {
             nodes: Vec::new(),
             flows: Flows {
                 workers: flows.number("workers").map(|count| count as u32),
-                blocking: flows.number("blocking").unwrap_or(1) as u32,
+                blocking: blocking(&flows),
             },
             restart: restart(&domain.inner("restart")),
             start_deadline_ns: time_ns("start_deadline"),
@@ -55,6 +57,36 @@ pub(super) fn read(domain: &Fields<'_>) -> Service {
         cpus_at: cpus.unwrap_or_default(),
         flows_at: domain.entry("flows").map(|entry| entry.span),
     }
+}
+
+/// How many threads a pool that finds its size has at the start, unless the spec says so.
+const BLOCKING_START: u32 = 8;
+
+/// The threads for work that blocks.
+fn blocking(flows: &Fields<'_>) -> PoolSize {
+    let bounds = match flows.number_or_auto("blocking") {
+        Some(NumberOrAuto::Auto(bounds)) => bounds,
+        Some(NumberOrAuto::Number(threads)) => return PoolSize::fixed(threads as u32),
+        // It is reported.
+        None => return PoolSize::fixed(1),
+    };
+    let [min, max] = ["min", "max"].map(|key| bounds.number(key).unwrap_or_default() as u32);
+    let start = bounds.number("start").map(|start| start as u32);
+    // One that was refused is reported already.
+    let are_read = min > 0 && max > 0;
+    if are_read && min >= max {
+        let message =
+            format!("a pool that finds its size has no choice from min {min} to max {max}");
+        let help =
+            format!("write a max that is more than min, or blocking: {min} for a fixed size");
+        let key = if bounds.get("max").is_some() { "max" } else { "min" };
+        bounds.report.error(bounds.at(key), message, help);
+    } else if let Some(start) = start.filter(|start| are_read && !(min..=max).contains(start)) {
+        let message = format!("start {start} is not within min {min} and max {max}");
+        bounds.report.error(bounds.at("start"), message, "write a start between these bounds");
+    }
+    let max = max.max(min);
+    PoolSize { start: start.unwrap_or(BLOCKING_START).clamp(min, max), min, max }
 }
 
 fn sorted(cpus: &[(u32, Span)]) -> Vec<u32> {

@@ -3,8 +3,8 @@
 use serde_json::{Value as Json, json};
 use sinew_plan::catalogue::ParameterValue;
 use sinew_plan::plan::{
-    Delivery, Domain, FlowLink, Link, LinkTuning, Node, Overrun, Plan, Realtime, Release, Restart,
-    Role, ServiceDomain, ServiceLimits, Thread,
+    Delivery, Domain, FlowLink, Link, LinkTuning, Node, Overrun, Plan, PoolSize, Realtime, Release,
+    Restart, Role, ServiceDomain, ServiceLimits, Thread,
 };
 
 use crate::value::{duration_text, size_text};
@@ -54,6 +54,10 @@ fn realtime_json(plan: &Plan, realtime: &Realtime) -> Json {
 fn service_json(plan: &Plan, service: &ServiceDomain) -> Json {
     let Restart { policy, backoff_ns, backoff_max_ns, restarts_max, window_ns } = service.restart;
     let ServiceLimits { memory_bytes, cpu_percent, descriptors, processes } = service.limits;
+    let blocking = match service.flows.blocking {
+        PoolSize { min, max, .. } if min == max => json!(min),
+        PoolSize { start, min, max } => json!({"start": start, "min": min, "max": max}),
+    };
     let names = service.nodes.iter().map(|&node| plan.nodes[node].name.as_str());
     json!({
         "name": "",
@@ -68,7 +72,7 @@ fn service_json(plan: &Plan, service: &ServiceDomain) -> Json {
         }),
         "nodes": names.collect::<Json>(),
         "cpus": service.cpus,
-        "flows": {"workers": service.flows.workers, "blocking": service.flows.blocking},
+        "flows": {"workers": service.flows.workers, "blocking": blocking},
         "restart": {
             "policy": policy.word(),
             "backoff_ns": backoff_ns,

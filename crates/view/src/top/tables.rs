@@ -2,7 +2,9 @@
 
 use ratatui::style::Style;
 use ratatui::text::Line;
-use sinew_control::status::{DomainRole, DomainStatus, LinkStatus, Phase, Status, ThreadStatus};
+use sinew_control::status::{
+    DomainRole, DomainStatus, LinkStatus, Phase, PoolChange, Status, ThreadStatus,
+};
 use sinew_figures::short::rate;
 
 use crate::rows::{Cell, Rows, elapsed, memory, printable};
@@ -22,6 +24,7 @@ pub(super) fn moving(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<L
         threads(status, theme),
         nodes(status, theme),
         flows(status, theme),
+        pools(status, theme),
         links(status, theme),
     ];
     lines(tables, theme, columns)
@@ -170,6 +173,49 @@ fn flows(status: &Status, theme: Theme) -> Rows {
         ]);
         if flow.refused > 0 {
             rows.note(format!("refused {} for want of room", flow.refused), theme.bad());
+        }
+    }
+    rows
+}
+
+/// Threads for work that blocks: how many, what work takes, and why there are so many. Times are
+/// means of a piece of work.
+fn pools(status: &Status, theme: Theme) -> Rows {
+    let mut rows = Rows::new(&[
+        "pool",
+        "threads",
+        "of",
+        "waiting",
+        "done",
+        "cpu us",
+        "outside us",
+        "queued us",
+        "changes",
+    ]);
+    for domain in &status.domains {
+        let Some(pool) = &domain.pool else { continue };
+        let bounds =
+            if pool.min == pool.max { "-".into() } else { format!("{}-{}", pool.min, pool.max) };
+        rows.add([
+            Cell::new(&domain.name),
+            Cell::figure(pool.threads),
+            Cell::figure(bounds),
+            Cell::figure(pool.waiting),
+            Cell::figure(pool.done),
+            Cell::micros(pool.cpu_ns),
+            Cell::micros(pool.outside_ns),
+            Cell::micros(pool.queued_ns),
+            Cell::figure(pool.changes),
+        ]);
+        // One that never did anything has nothing to say.
+        if pool.done > 0 && pool.min < pool.max {
+            rows.note(pool.why.clone(), theme.strong());
+        }
+        if let Some(PoolChange { before, after, ago_ms, why }) = &pool.last_change {
+            rows.note(
+                format!("{before} -> {after} {} ago: {why}", elapsed(*ago_ms)),
+                theme.strong(),
+            );
         }
     }
     rows

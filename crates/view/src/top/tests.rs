@@ -3,7 +3,7 @@
 use ratatui::style::Color;
 use sinew_control::status::{
     DomainRole, DomainState, DomainStatus, EventKind, Events, FlowStatus, LimitStatus, LinkStatus,
-    NodeStatus, PrivilegesStatus, ThreadStatus,
+    NodeStatus, PoolChange, PoolStatus, PrivilegesStatus, ThreadStatus,
 };
 use sinew_report::fixture::status as fixture;
 
@@ -135,6 +135,45 @@ fn everything_that_matters_is_on_a_small_terminal() {
     for part in parts {
         assert!(text.contains(part), "{part}:\n{text}");
     }
+}
+
+#[test]
+fn a_pool_says_how_large_it_is_and_why() {
+    let change = PoolChange { before: 8, after: 28, ago_ms: 62_000, why: "work waited".into() };
+    let pool = PoolStatus {
+        threads: 28,
+        min: 2,
+        max: 512,
+        waiting: 371,
+        done: 52_000,
+        cpu_ns: Some(312_000),
+        outside_ns: Some(3_060_000),
+        queued_ns: None,
+        changes: 1,
+        last_change: Some(change),
+        why: "no work waits for a thread".into(),
+    };
+    let mut status = status();
+    status.domains[1].pool = Some(pool);
+    let shown = |status: &Status| {
+        let tables = tables::moving(status, Theme { color: false }, 80);
+        let lines = tables.iter().flatten().map(|line| line.to_string().trim_end().to_owned());
+        lines.collect::<Vec<_>>()
+    };
+    let lines = shown(&status);
+    let at = lines.iter().position(|line| line.starts_with("pool ")).expect("a table");
+    let expected = [
+        "camera       28  2-512      371  52000   312.0      3060.0          -        1",
+        "    no work waits for a thread",
+        "    8 -> 28 1 min 2 s ago: work waited",
+    ];
+    assert_eq!(lines[at + 1..=at + 3], expected);
+    // A fixed one has no bounds and no reasons.
+    let pool = status.domains[1].pool.as_mut().expect("it has one");
+    (pool.min, pool.max, pool.last_change) = (28, 28, None);
+    let lines = shown(&status);
+    assert!(lines[at + 1].contains("28      -"), "{lines:#?}");
+    assert!(!lines[at + 2].starts_with("    "), "{lines:#?}");
 }
 
 #[test]

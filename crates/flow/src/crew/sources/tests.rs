@@ -10,7 +10,7 @@ use sinew_core::clock::Clock;
 use sinew_core::halt::Halt;
 use sinew_core::{Made, Parameters};
 use sinew_spec::catalogue::{Kind, Parameter, ParameterType};
-use sinew_spec::plan::TargetMachine;
+use sinew_spec::plan::{PoolSize, TargetMachine};
 use tokio::task::{spawn_local, yield_now};
 
 use super::*;
@@ -105,7 +105,7 @@ fn shared() -> Arc<Shared> {
         nodes: vec![0, 1],
         table: TABLE.to_vec(),
         workers: 1,
-        blocking: 1,
+        blocking: PoolSize::fixed(1),
         inputs: BTreeMap::new(),
         outputs: BTreeMap::new(),
         supervisor: None,

@@ -9,7 +9,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags};
-use sinew_control::status::{DomainState, EventKind, Events, FlowFigures, FlowStatus};
+use sinew_control::status::{
+    DomainState, EventKind, Events, FlowFigures, FlowStatus, PoolChange, PoolStatus, cut,
+};
 use sinew_core::board::{BoardState, Wish};
 use sinew_core::clock::now_ns;
 use sinew_spec::keys::NODES_MAX;
@@ -53,6 +55,8 @@ pub(crate) struct Supervised {
     pub(crate) address: Option<String>,
     /// What its flow nodes have done in this life, by name.
     pub(crate) flows: BTreeMap<String, FlowStatus>,
+    /// Its threads for work that blocks, as it said last in this life.
+    pub(crate) pool: Option<PoolStatus>,
     /// Where its last life writes its CPU profile as it stops.
     profile: Option<PathBuf>,
 }
@@ -99,6 +103,7 @@ impl Supervised {
             orders: Quota::of("orders"),
             address: None,
             flows: BTreeMap::new(),
+            pool: None,
             profile: None,
         })
     }
@@ -200,6 +205,7 @@ impl Supervised {
                 self.history.started();
                 self.after = After::Policy;
                 self.flows.clear();
+                self.pool = None;
                 self.standing = Standing::Alive(Box::new(life));
             }
             Err(error) => {
@@ -365,6 +371,13 @@ impl Supervised {
                 self.flows.insert(name.clone(), *status);
             }
         }
+    }
+
+    /// Takes what it says of its threads for work that blocks; as above.
+    pub(crate) fn take_pool(&mut self, pool: &PoolStatus) {
+        let last_change = pool.last_change.clone();
+        let last_change = last_change.map(|change| PoolChange { why: cut(change.why), ..change });
+        self.pool = Some(PoolStatus { why: cut(pool.why.clone()), last_change, ..pool.clone() });
     }
 }
 
