@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 /// The unit of /proc/stat: a hundredth of a second on every Linux of today.
-const UNIT: Duration = Duration::from_millis(10);
+const UNIT_MS: u64 = 10;
 
 /// Time in which these CPUs had nothing to do since the machine's start, added up. Waiting for a
 /// disk is such time too; what a host took away is not.
@@ -19,7 +19,7 @@ pub fn idle(cpus: &[u32]) -> io::Result<Duration> {
     let lines = cpus.iter().map(|&cpu| idle_units(&text, cpu));
     let units: Option<u64> = lines.sum();
     let units = units.ok_or_else(|| io::Error::other(format!("{PATH} lacks a CPU")))?;
-    Ok(UNIT * u32::try_from(units).unwrap_or(u32::MAX))
+    Ok(Duration::from_millis(units * UNIT_MS))
 }
 
 /// The fourth and fifth figure of a CPU's line: idle, and waiting for a disk.
