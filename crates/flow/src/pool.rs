@@ -4,11 +4,13 @@
 mod piece;
 mod size;
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 
+use rustix::time::ClockId;
 use sinew_control::status::{PoolChange, PoolStatus};
 use sinew_core::clock::now_ns;
 use sinew_core::fault::Fault;
@@ -17,12 +19,11 @@ use sinew_figures::cpus::idle;
 use sinew_spec::plan::PoolSize;
 use tokio::sync::oneshot;
 
-pub use self::piece::queued_elsewhere;
-use self::piece::{Spent, Stopwatch};
+use self::piece::{Spent, Stopwatch, cpu_ns};
 use self::size::{Sight, Sizer};
 use crate::Error;
 
-/// So many pieces of work may wait for a thread.
+/// So many pieces of work may wait for a thread, slow ones among them.
 const WAITING_MAX: usize = 1024;
 /// So many may wait to be done before all others.
 const FIRST_MAX: usize = 64;
@@ -40,10 +41,21 @@ pub struct Pool(Arc<Owner>);
 struct Owner(Arc<Shared>);
 
 /// What the threads share.
+#[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
     /// Something came, or threads are to end.
-    changed: Condvar,
+    more: Condvar,
+    /// The same for the thread that does nothing but what goes first.
+    first: Condvar,
+}
+
+/// Where a piece of work waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    First,
+    Slow,
+    Others,
 }
 
 #[derive(Default)]
@@ -53,21 +65,63 @@ struct Queue {
     /// Work that may take seconds.
     slow: VecDeque<Piece>,
     others: VecDeque<Piece>,
-    /// Slow pieces under way.
+    /// Pieces under way on the threads of the size, and the slow ones among them.
+    running: u32,
     slow_running: u32,
-    /// Threads that live.
+    /// Of those that run, how many wait for other pools.
+    elsewhere: u32,
+    /// Threads that live, but for the one that does nothing but what goes first.
     threads: u32,
     /// Threads that there are to be.
     size: u32,
     spent: Spent,
+    occupied: Occupied,
     /// No more can come.
     is_closed: bool,
 }
 
+/// How long threads were at it, added up until a moment.
+#[derive(Clone, Copy, Default)]
+struct Occupied {
+    until_ns: u64,
+    /// Had work, ended or not.
+    running_ns: u64,
+    /// Waited for another pool meanwhile.
+    elsewhere_ns: u64,
+    /// Most that had work at once since the last look.
+    peak: u32,
+}
+
 struct Piece {
     work: Work,
+    line: Line,
     queued_ns: u64,
-    is_slow: bool,
+    /// No thread was free for it.
+    waits: bool,
+}
+
+/// Which sort of work a thread takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    All,
+    First,
+}
+
+thread_local! {
+    /// The pool of this thread, if it has one.
+    static HERE: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
+}
+
+/// Waits for room in another pool, such as one of connections. To be called by work on a [`Pool`]:
+/// this time is no reason for more threads of it, as they would only wait in the same place.
+/// Elsewhere it is a call. A panic of `wait` goes on to the caller.
+pub fn queued_elsewhere<T>(wait: impl FnOnce() -> T) -> T {
+    let shared = HERE.with_borrow(Clone::clone);
+    let Some(shared) = shared else { return wait() };
+    shared.lock().wait_elsewhere(1);
+    let waited = catch_unwind(AssertUnwindSafe(wait));
+    shared.lock().wait_elsewhere(-1);
+    waited.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// What looks after the size of a pool.
@@ -75,25 +129,37 @@ pub(crate) struct PoolKeeper {
     shared: Arc<Shared>,
     bounds: PoolSize,
     sizer: Sizer,
+    /// Those that its threads may use, and how many of them at once.
     cpus: Vec<u32>,
-    /// At the last look: when, what was spent, how long CPUs had idled.
-    looked_ns: u64,
-    spent: Spent,
-    idle_ns: Option<u64>,
-    /// What was spent when somebody last asked for the status.
-    told: Spent,
+    cpu_count: u64,
+    looked: Looked,
+    /// When somebody last asked for the status.
+    told: (Spent, Occupied),
     changes: u64,
     last_change: Option<(u64, PoolChange)>,
 }
 
+/// All counts at a moment.
+#[derive(Clone, Copy, Default)]
+struct Looked {
+    at_ns: u64,
+    spent: Spent,
+    occupied: Occupied,
+    waiting: u64,
+    /// Of the CPUs; `None` if nobody says.
+    idle_ns: Option<u64>,
+    process_cpu_ns: u64,
+}
+
 impl Pool {
-    /// A pool of so many threads.
+    /// A pool of so many threads, and one for nothing but what goes first.
     ///
     /// # Errors
     /// The kernel refuses a thread.
     pub fn start(threads: u32) -> io::Result<Pool> {
-        let shared = Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(Shared::default());
         let pool = Pool(Arc::new(Owner(Arc::clone(&shared))));
+        shared.spawn(Takes::First)?;
         shared.resize(threads)?;
         Ok(pool)
     }
@@ -104,8 +170,9 @@ impl Pool {
     /// As for [`Pool::start`].
     pub(crate) fn start_kept(bounds: PoolSize) -> io::Result<(Pool, PoolKeeper)> {
         let pool = Pool::start(bounds.start)?;
-        let shared = Arc::clone(&pool.0.0);
-        Ok((pool, PoolKeeper::new(shared, bounds)))
+        let mut keeper = PoolKeeper::new(Arc::clone(&pool.0.0), bounds);
+        keeper.looked = keeper.now();
+        Ok((pool, keeper))
     }
 
     /// The same for work that may take seconds, such as asking a name server: half of the threads
@@ -118,7 +185,7 @@ impl Pool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        answer(self.queue(true, |queue| &mut queue.slow, WAITING_MAX, work)?).await
+        answer(self.queue(Line::Slow, work)?).await
     }
 
     /// Does `work` on one of the threads.
@@ -129,10 +196,11 @@ impl Pool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        answer(self.queue(false, |queue| &mut queue.others, WAITING_MAX, work)?).await
+        answer(self.queue(Line::Others, work)?).await
     }
 
-    /// The same before all that waits, in places of its own: for what ends a run.
+    /// The same before all that waits, in places of its own and on a thread of its own if need be:
+    /// for what ends a run.
     ///
     /// # Errors
     /// As for [`Pool::run`].
@@ -140,32 +208,31 @@ impl Pool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        answer(self.queue(false, |queue| &mut queue.first, FIRST_MAX, work)?).await
+        answer(self.queue(Line::First, work)?).await
     }
 
     fn queue<T: Send + 'static>(
         &self,
-        is_slow: bool,
-        line: impl Fn(&mut Queue) -> &mut VecDeque<Piece>,
-        max: usize,
+        line: Line,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Answered<T>, Error> {
         let (answer, answered) = oneshot::channel();
         let work = move || {
+            if line == Line::Slow && answer.is_closed() {
+                // Its flow was cancelled while it waited, and others wait behind it.
+                return;
+            }
             let done = catch_unwind(AssertUnwindSafe(work));
-            // Nobody waits for the answer to a flow that was cancelled.
-            let _ = answer.send(done.map_err(|panic| panics::take_or(&*panic)));
+            let done = done.map_err(|panic| panics::take_or(&*panic));
+            // Nobody waits for the answer to a flow that was cancelled; to drop it may panic.
+            let _ = catch_unwind(AssertUnwindSafe(|| answer.send(done)));
         };
         let Pool(owner) = self;
-        let mut queue = owner.0.lock();
-        let line = line(&mut queue);
-        if line.len() >= max {
-            let what = "too much work waits for a thread; raise 'flows: {blocking: ...}'";
-            return Err(Error::new(what).with_status(503));
+        owner.0.lock().push(line, Box::new(work))?;
+        owner.0.more.notify_one();
+        if line == Line::First {
+            owner.0.first.notify_one();
         }
-        line.push_back(Piece { work: Box::new(work), queued_ns: now_ns(), is_slow });
-        drop(queue);
-        owner.0.changed.notify_one();
         Ok(answered)
     }
 }
@@ -181,7 +248,8 @@ async fn answer<T>(answered: Answered<T>) -> Result<T, Error> {
 impl Drop for Owner {
     fn drop(&mut self) {
         self.0.lock().is_closed = true;
-        self.0.changed.notify_all();
+        self.0.more.notify_all();
+        self.0.first.notify_all();
     }
 }
 
@@ -189,6 +257,12 @@ impl Shared {
     /// Held for a few loads and stores: no piece of work runs under it, so none poisons it.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spawn(self: &Arc<Shared>, takes: Takes) -> io::Result<()> {
+        let shared = Arc::clone(self);
+        thread::Builder::new().name("blocking".into()).spawn(move || shared.work(takes))?;
+        Ok(())
     }
 
     /// From now on there are to be so many threads. New ones begin at once, others end with what
@@ -199,72 +273,143 @@ impl Shared {
             queue.size = size;
             size.saturating_sub(queue.threads)
         };
+        let mut spawned = Ok(());
         for _ in 0..missing {
             // Before it lives: one that begins may be the one that is to end.
             self.lock().threads += 1;
-            let shared = Arc::clone(self);
-            let thread = thread::Builder::new().name("blocking".into());
-            if let Err(error) = thread.spawn(move || shared.work()) {
+            spawned = self.spawn(Takes::All);
+            if spawned.is_err() {
                 let mut queue = self.lock();
                 queue.threads -= 1;
                 queue.size = queue.threads;
-                return Err(error);
+                break;
             }
         }
-        self.changed.notify_all();
-        Ok(())
+        self.more.notify_all();
+        spawned
     }
 
     /// Does what comes, until no more can come or one thread less is wanted.
-    fn work(&self) {
+    fn work(self: &Arc<Shared>, takes: Takes) {
+        HERE.set(Some(Arc::clone(self)));
+        let came = if takes == Takes::All { &self.more } else { &self.first };
         let mut stopwatch = Stopwatch::new();
         let mut queue = self.lock();
         loop {
-            if let Some(Piece { work, queued_ns, is_slow }) = queue.next() {
+            if let Some(Piece { work, line, queued_ns, waits }) = queue.next(takes) {
+                queue.begin(line);
                 drop(queue);
-                let spent = stopwatch.time(queued_ns, work);
+                let spent = stopwatch.time(waits.then_some(queued_ns), work);
                 queue = self.lock();
-                queue.spent.add(spent);
-                if is_slow {
-                    queue.slow_running -= 1;
+                queue.end(line, spent);
+                if line == Line::Slow {
                     // Another piece of that sort may begin, here or elsewhere.
-                    self.changed.notify_one();
+                    self.more.notify_one();
                 }
-            } else if queue.is_closed || queue.threads > queue.size {
-                queue.threads -= 1;
+            } else if queue.is_closed || takes == Takes::All && queue.has_surplus() {
+                queue.threads -= u32::from(takes == Takes::All);
                 // What woke this one may have been meant for work, which another is to do.
-                self.changed.notify_one();
+                self.more.notify_one();
                 return;
             } else {
-                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = came.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }
         }
     }
 }
 
 impl Queue {
+    /// Puts work in its line, if there is room.
+    fn push(&mut self, line: Line, work: Work) -> Result<(), Error> {
+        let is_full = match line {
+            Line::First => self.first.len() >= FIRST_MAX,
+            Line::Slow | Line::Others => self.slow.len() + self.others.len() >= WAITING_MAX,
+        };
+        if is_full {
+            let what =
+                "too much work waits for a thread; raise 'flows: {blocking: ...}' or its max";
+            return Err(Error::new(what).with_status(503));
+        }
+        // To be woken takes a while also where threads sleep: that is no reason for more of them.
+        let waits = self.running + self.waiting() as u32 >= self.size;
+        let piece = Piece { work, line, queued_ns: now_ns(), waits };
+        match line {
+            Line::First => self.first.push_back(piece),
+            Line::Slow => self.slow.push_back(piece),
+            Line::Others => self.others.push_back(piece),
+        }
+        Ok(())
+    }
+
     /// The next piece of work for a thread that is to go on; the one that has waited longer.
-    fn next(&mut self) -> Option<Piece> {
-        if let Some(piece) = self.first.pop_front() {
-            return Some(piece);
+    fn next(&mut self, takes: Takes) -> Option<Piece> {
+        let first = self.first.pop_front();
+        if first.is_some() || takes == Takes::First || self.has_surplus() {
+            return first;
         }
-        if self.threads > self.size {
-            return None;
+        let may_be_slow = self.slow_running < self.slow_max();
+        let slow_ns = self.slow.front().filter(|_| may_be_slow).map(|piece| piece.queued_ns);
+        let other_ns = self.others.front().map(|piece| piece.queued_ns);
+        match (slow_ns, other_ns) {
+            (Some(slow_ns), Some(other_ns)) if slow_ns < other_ns => self.slow.pop_front(),
+            (Some(_), None) => self.slow.pop_front(),
+            _ => self.others.pop_front(),
         }
-        let slow = self.slow.front().filter(|_| self.slow_running < self.size.div_ceil(2));
-        let slow_ns = slow.map_or(u64::MAX, |piece| piece.queued_ns);
-        if self.others.front().is_some_and(|piece| piece.queued_ns <= slow_ns) {
-            return self.others.pop_front();
-        }
-        if slow_ns == u64::MAX {
-            return None;
-        }
-        self.slow_running += 1;
-        self.slow.pop_front()
+    }
+
+    /// So many may do slow work at once.
+    fn slow_max(&self) -> u32 {
+        self.size.div_ceil(2)
+    }
+
+    /// Whether a thread is to end. One with slow work beyond its share, of when there were more,
+    /// does not keep the others from theirs.
+    fn has_surplus(&self) -> bool {
+        let beyond = self.slow_running.saturating_sub(self.slow_max());
+        self.threads.saturating_sub(beyond) > self.size
     }
 
     fn waiting(&self) -> u64 {
         (self.first.len() + self.slow.len() + self.others.len()) as u64
+    }
+
+    fn begin(&mut self, line: Line) {
+        self.occupy();
+        self.running += 1;
+        self.slow_running += u32::from(line == Line::Slow);
+        self.occupied.peak = self.occupied.peak.max(self.running);
+    }
+
+    fn end(&mut self, line: Line, spent: Spent) {
+        self.occupy();
+        self.running -= 1;
+        self.slow_running -= u32::from(line == Line::Slow);
+        self.spent.add(spent);
+    }
+
+    /// One more or one less waits for another pool.
+    fn wait_elsewhere(&mut self, more: i32) {
+        self.occupy();
+        self.elsewhere = self.elsewhere.saturating_add_signed(more);
+    }
+
+    /// Adds up until now, before a number changes.
+    fn occupy(&mut self) {
+        let now_ns = now_ns();
+        let Occupied { until_ns, running_ns, elsewhere_ns, .. } = &mut self.occupied;
+        let span_ns = now_ns.saturating_sub(*until_ns);
+        *until_ns = now_ns;
+        // As for sums of what was spent.
+        *running_ns = running_ns.wrapping_add(span_ns.wrapping_mul(self.running.into()));
+        *elsewhere_ns = elsewhere_ns.wrapping_add(span_ns.wrapping_mul(self.elsewhere.into()));
+    }
+}
+
+impl Occupied {
+    /// Nanoseconds since `before`: with work, and waiting elsewhere meanwhile.
+    fn since(self, before: Occupied) -> (u64, u64) {
+        let running_ns = self.running_ns.wrapping_sub(before.running_ns);
+        (running_ns, self.elsewhere_ns.wrapping_sub(before.elsewhere_ns))
     }
 }
 
@@ -273,16 +418,14 @@ impl PoolKeeper {
         // Those that are allowed, but no more than a share of them where a group has one.
         let cpus = privileges::cpus().unwrap_or_default();
         let count = thread::available_parallelism().map_or(1, usize::from);
-        let idle_ns = idle(&cpus).ok().map(|idle| idle.as_nanos() as u64);
         PoolKeeper {
             shared,
             bounds,
             sizer: Sizer::new(bounds, count),
             cpus,
-            looked_ns: now_ns(),
-            spent: Spent::default(),
-            idle_ns,
-            told: Spent::default(),
+            cpu_count: count as u64,
+            looked: Looked::default(),
+            told: (Spent::default(), Occupied::default()),
             changes: 0,
             last_change: None,
         }
@@ -291,7 +434,12 @@ impl PoolKeeper {
     /// Looks what the work took since the last look, and changes the number of threads if that is
     /// better; to be called some ten times a second.
     pub(crate) fn look(&mut self) {
-        let sight = self.sight();
+        if self.bounds.is_fixed() {
+            return;
+        }
+        let now = self.now();
+        let sight = self.sight(now);
+        self.looked = now;
         let before = self.sizer.size();
         let Some(size) = self.sizer.look(sight) else { return };
         if let Err(error) = self.shared.resize(size) {
@@ -302,36 +450,50 @@ impl PoolKeeper {
         if after != before {
             self.changes += 1;
             let why = self.sizer.why().to_owned();
-            let change = PoolChange { before, after, ago_ms: 0, why };
-            self.last_change = Some((self.looked_ns, change));
+            self.last_change = Some((now.at_ns, PoolChange { before, after, ago_ms: 0, why }));
         }
     }
 
-    fn sight(&mut self) -> Sight {
-        let now_ns = now_ns();
+    fn now(&self) -> Looked {
         let idle_ns = idle(&self.cpus).ok().map(|idle| idle.as_nanos() as u64);
-        let (spent, waiting) = {
-            let queue = self.shared.lock();
-            (queue.spent, queue.waiting())
-        };
-        let sight = Sight {
-            span_ns: now_ns - self.looked_ns,
-            spent: spent.since(self.spent),
-            waiting,
-            idle_ns: idle_ns.zip(self.idle_ns).map(|(now, then)| now.saturating_sub(then)),
-        };
-        (self.looked_ns, self.spent, self.idle_ns) = (now_ns, spent, idle_ns);
-        sight
+        let (at_ns, process_cpu_ns) = (now_ns(), cpu_ns(ClockId::ProcessCPUTime));
+        let mut queue = self.shared.lock();
+        queue.occupy();
+        let (spent, occupied, waiting) = (queue.spent, queue.occupied, queue.waiting());
+        queue.occupied.peak = queue.running;
+        Looked { at_ns, spent, occupied, waiting, idle_ns, process_cpu_ns }
+    }
+
+    fn sight(&self, now: Looked) -> Sight {
+        let before = self.looked;
+        let span_ns = now.at_ns.saturating_sub(before.at_ns);
+        let (occupied_ns, elsewhere_ns) = now.occupied.since(before.occupied);
+        let idle_ns = now.idle_ns.zip(before.idle_ns).map(|(now, then)| now.saturating_sub(then));
+        // With a share of CPUs, what is left of it counts: others may idle as they like.
+        let used_ns = now.process_cpu_ns.saturating_sub(before.process_cpu_ns);
+        let left_ns = (span_ns * self.cpu_count).saturating_sub(used_ns);
+        Sight {
+            span_ns,
+            spent: now.spent.since(before.spent),
+            occupied_ns,
+            elsewhere_ns,
+            peak: now.occupied.peak,
+            waiting: now.waiting,
+            idle_ns: idle_ns.map(|idle_ns| idle_ns.min(left_ns)),
+        }
     }
 
     /// What people see. Times are of the pieces that ended since the last call.
     pub(crate) fn status(&mut self) -> PoolStatus {
-        let (spent, threads, waiting) = {
-            let queue = self.shared.lock();
-            (queue.spent, queue.size, queue.waiting())
+        let (spent, occupied, threads, waiting) = {
+            let mut queue = self.shared.lock();
+            queue.occupy();
+            (queue.spent, queue.occupied, queue.size, queue.waiting())
         };
-        let new = spent.since(self.told);
-        self.told = spent;
+        let new = spent.since(self.told.0);
+        let (occupied_ns, elsewhere_ns) = occupied.since(self.told.1);
+        self.told = (spent, occupied);
+        let outside_ns = occupied_ns.saturating_sub(new.cpu_ns + new.ready_ns + elsewhere_ns);
         let of_piece = |ns: u64| (new.pieces > 0).then(|| ns / new.pieces);
         let last_change = self.last_change.as_ref().map(|(at_ns, change)| {
             let ago_ms = now_ns().saturating_sub(*at_ns) / 1_000_000;
@@ -344,7 +506,7 @@ impl PoolKeeper {
             waiting,
             done: spent.pieces,
             cpu_ns: of_piece(new.cpu_ns),
-            outside_ns: of_piece(new.waiting_ns()),
+            outside_ns: of_piece(outside_ns),
             queued_ns: of_piece(new.queued_ns),
             changes: self.changes,
             last_change,

@@ -87,7 +87,9 @@ impl Table {
     /// The key behind which a key of this name stands: who forgot the level above it means that.
     pub(crate) fn inner_of(&self, name: &str) -> Option<&'static Key> {
         let holds = |key: &&'static Key| match key.shape {
-            Fields(inner) => inner.keys.iter().any(|inner| inner.name == name),
+            Fields(inner) | Shape::AutoOr { table: inner, .. } => {
+                inner.keys.iter().any(|inner| inner.name == name)
+            }
             _ => false,
         };
         self.keys.iter().find(holds)

@@ -13,6 +13,10 @@ use crate::keys::{DESCRIPTORS_MIN, THREAD_NODES_MAX};
 use crate::place::Home;
 use crate::value::size_text;
 
+/// Threads of a domain with flows beside its workers and those for work that blocks: one that looks
+/// after them, and one for what ends the run.
+const FLOW_THREADS: u64 = 2;
+
 /// Nodes and ends of links in a domain.
 #[derive(Clone, Copy, Default)]
 struct Members {
@@ -71,9 +75,12 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
             // How many CPUs the core leaves is known at the start only; one is the least.
             let cpus = service.plan.cpus.as_ref().map_or(1, |cpus| cpus.len() as u64);
             let (workers, blocking) = (workers.map_or(cpus, u64::from), u64::from(blocking.min));
-            needed += workers + blocking;
+            needed += workers + blocking + FLOW_THREADS;
             threads.retain(|_| nodes > 0);
-            threads.push(format!("{workers} for its flows, {blocking} for their work that blocks"));
+            threads.push(format!(
+                "{workers} for its flows and {FLOW_THREADS} that look after them, {blocking} for \
+                 their work that blocks"
+            ));
         }
         let why = format!("{}, and one that watches them", threads.join(", "));
         let who = format!("service '{name}'");

@@ -251,8 +251,8 @@ domains: {web: {flows: {workers: 3}, limits: {processes: 5}}}
 nodes: [{kind: begin}]
 ";
     let errors = compile_on(2, text).unwrap_err();
-    assert_eq!(errors[0].message, "service 'web' cannot live with processes: 5; it needs 6");
-    assert!(compile_on(2, &text.replace("processes: 5", "processes: 6")).is_ok());
+    assert_eq!(errors[0].message, "service 'web' cannot live with processes: 5; it needs 8");
+    assert!(compile_on(2, &text.replace("processes: 5", "processes: 8")).is_ok());
 }
 
 /// A chain of blocks, each around the next: ports of the inner ones are named `count` times.

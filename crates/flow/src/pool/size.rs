@@ -4,30 +4,27 @@
 //! While a piece of work waits for something outside, its thread needs no CPU, and another thread
 //! can have it. So with W on a CPU and C of waiting, `CPUs x (1 + C/W)` threads keep idle CPUs busy
 //! (Goetz et al., Java Concurrency in Practice, 2006, section 8.2). Where all are busy already, the
-//! threads that are on one or wait outside are enough: pieces a second times W + C (Little's law).
-//! Three things bend this, and each has its rule:
+//! threads that run or wait outside are enough. Three things bend this, and each has its rule:
 //!
 //! - Waiting for a CPU, or for room in another pool, is not C. More threads would only wait there.
-//! - What is waited for may run on the same CPUs, as a database does. Then C grows with the
-//!   number of threads. Two sizes with their C give a line, and the size at which both agree
-//!   follows from it. A pool does not grow while its CPUs are busy and its work waits for them.
-//! - What was tried shows more than what was computed. A smaller size with which CPUs idled while
-//!   work waited was too small; a larger one with which no more work was done is given up. Both
-//!   hold until the load changes.
+//! - What is waited for may run on the same CPUs, as a database does. Then more threads are at work
+//!   the more there are. Two sizes give a line, and the size at which it foretells itself follows
+//!   from it.
+//! - What was tried shows more than what was computed. Where more threads did no more work, and
+//!   none sooner, or fewer did less, the pool goes back to the size before, and stays there until
+//!   the load changes or a while has passed.
 //!
-//! It climbs no hill: between changes it holds still, however the throughput moves.
+//! Between changes it holds still, however the throughput moves.
 
+use sinew_figures::units::time;
 use sinew_spec::plan::PoolSize;
 
 use super::piece::Spent;
 
 /// From one change to the next, at least, ns.
 pub(super) const PAUSE_NS: u64 = 1_000_000_000;
-/// A decision rests on what was seen for so long, ns, ...
+/// A decision rests on what was seen for so long, ns.
 const EVIDENCE_NS: u64 = 500_000_000;
-/// ... and on so many pieces of work. Fewer in [`PATIENCE_NS`] are too few to say anything.
-const PIECES_MIN: u64 = 20;
-const PATIENCE_NS: u64 = 5_000_000_000;
 /// Threads more than the mean needs: work comes unevenly.
 const HEADROOM: f64 = 1.25;
 /// A pool grows to no more than so many times its size at once.
@@ -38,20 +35,26 @@ const IDLE_MAX: f64 = 0.05;
 const READY_MIN: f64 = 0.05;
 /// Work that waits for a thread for a larger part of its whole time needs more of them.
 const QUEUED_MIN: f64 = 0.1;
+/// Where so many of the threads wait for other pools, those are what is short.
+const ELSEWHERE_MIN: f64 = 0.25;
 /// A pool that is larger than needed by no more than this part of it stays so.
 const PLATEAU: f64 = 0.3;
-/// A line may foretell this part of what was seen, and no less.
-const LINE_MAX: f64 = 4.0;
-/// Sizes must be so many times apart for a line through what was seen with them.
+/// Sizes must be so many times apart for a line through what was seen with them, ...
 const APART_MIN: f64 = 1.5;
-/// Work that took so many times as long, or as short, is another load.
+/// ... which may foretell this part of what was seen, and no less.
+const LINE_MAX: f64 = 4.0;
+/// Work that took so many times as long, or as short, is another load ...
 const OTHER_LOAD: f64 = 1.5;
-/// Times below are as good as none when loads are compared, ns.
+/// ... if so many pieces say so. Times below are as good as none then, ns.
+const OTHER_LOAD_PIECES: u64 = 100;
 const SMALL_NS: f64 = 50_000.0;
-/// A larger size must bring so many times the work.
-const GAIN_MIN: f64 = 1.03;
-/// What was tried counts for so long, ns.
+/// A change that is smaller than this part, or than twice what chance does, is none.
+const CHANCE: f64 = 0.03;
+/// What was tried counts for so long, ns; each time that it shows the same again, twice as long.
 const FORGETS_AFTER_NS: u64 = 60_000_000_000;
+const FORGETS_AFTER_NS_MAX: u64 = 3_600_000_000_000;
+/// A pool of which no more than half was at work for so long gives threads back, ns.
+const REST_NS: u64 = 60_000_000_000;
 
 /// What was seen of a pool in a stretch of time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +62,12 @@ pub(super) struct Sight {
     pub(super) span_ns: u64,
     /// Of the pieces that ended in it.
     pub(super) spent: Spent,
+    /// Times of all threads that had work, ended or not, added up; and the part of it in which they
+    /// waited for other pools.
+    pub(super) occupied_ns: u64,
+    pub(super) elsewhere_ns: u64,
+    /// Most threads that had work at once.
+    pub(super) peak: u32,
     /// Pieces that wait for a thread at its end.
     pub(super) waiting: u64,
     /// CPU time in which the pool's CPUs had nothing to do; `None` if nobody says.
@@ -70,15 +79,14 @@ pub(super) struct Sizer {
     bounds: PoolSize,
     cpus: f64,
     size: u32,
-    /// The size before the last change.
-    came_from: u32,
     since_change_ns: u64,
     /// Since the last decision or change.
     seen: Sight,
-    tried: Tried,
     /// What the last decision rested on.
     known: Option<Known>,
-    /// Its reason.
+    tried: Tried,
+    rest: Rest,
+    /// The last decision's reason.
     why: String,
 }
 
@@ -86,39 +94,62 @@ pub(super) struct Sizer {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     size: u32,
-    /// On a CPU and waiting outside, per piece.
-    cpu_ns: f64,
-    waiting_ns: f64,
+    pieces: u64,
     pieces_per_s: f64,
-    /// Whether more threads came after it.
-    grew: bool,
+    /// Of a piece: from the moment that it was queued to its end.
+    latency_ns: f64,
+    /// Of a piece: on a CPU, and waiting outside.
+    cpu_ns: f64,
+    outside_ns: f64,
+    /// Threads that run or wait outside, on average.
+    at_work: f64,
+    /// Parts of the time in which CPUs had nothing to do, and in which threads with work waited for
+    /// another pool.
+    idle: f64,
+    elsewhere: f64,
+    /// CPUs are busy, and work waits for them.
+    is_busy: bool,
+    work_waited: bool,
 }
 
-/// What sizes have shown of themselves with this load.
+/// Sizes that have shown themselves to be wrong for this load.
 #[derive(Clone, Copy, Debug)]
 struct Tried {
     too_small: u32,
     too_large: u32,
+    /// Why that is too large.
+    no_more: &'static str,
     age_ns: u64,
+    forgets_after_ns: u64,
 }
 
-const NOTHING_TRIED: Tried = Tried { too_small: 0, too_large: u32::MAX, age_ns: 0 };
+const NOTHING_TRIED: Tried = Tried {
+    too_small: 0,
+    too_large: u32::MAX,
+    no_more: "",
+    age_ns: 0,
+    forgets_after_ns: FORGETS_AFTER_NS,
+};
+
+/// How long at most half of the threads have been at work, and how many those were.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rest {
+    span_ns: u64,
+    peak: u32,
+}
 
 impl Sizer {
     pub(super) fn new(bounds: PoolSize, cpus: usize) -> Sizer {
-        let why = match bounds.is_fixed() {
-            true => "as the spec says",
-            false => "nothing is known yet",
-        };
+        let why = if bounds.is_fixed() { "it is fixed" } else { "nothing is known yet" };
         Sizer {
             bounds,
             cpus: cpus.max(1) as f64,
             size: bounds.start,
-            came_from: bounds.start,
             since_change_ns: 0,
             seen: Sight::default(),
-            tried: NOTHING_TRIED,
             known: None,
+            tried: NOTHING_TRIED,
+            rest: Rest::default(),
             why: why.into(),
         }
     }
@@ -135,7 +166,7 @@ impl Sizer {
     /// The kernel gives no more threads than these.
     pub(super) fn refused(&mut self, threads: u32, why: &str) {
         self.size = threads;
-        self.tried.too_large = threads + 1;
+        self.tried.is_too_large(threads + 1, "the kernel gave no more threads");
         self.why = format!("the kernel gives no more than {threads} threads: {why}");
     }
 
@@ -146,18 +177,20 @@ impl Sizer {
         }
         self.since_change_ns += sight.span_ns;
         self.tried.age_ns += sight.span_ns;
-        self.seen.add(sight);
-        if self.since_change_ns < PAUSE_NS || self.seen.span_ns < EVIDENCE_NS {
-            return None;
+        self.rest.add(&sight, self.size);
+        if sight.occupied_ns == 0 && sight.waiting == 0 {
+            // What comes after a pause is judged without it.
+            (self.seen, self.known) = (Sight::default(), None);
+        } else {
+            self.seen.add(sight);
         }
-        let (size, why) = match self.seen.spent.pieces {
-            0 if self.seen.waiting > 0 && self.seen.span_ns >= PAUSE_NS => {
-                let why = "work waits, and for a second none has ended".to_owned();
-                (self.bounded(self.size.saturating_mul(2)), why)
-            }
-            PIECES_MIN.. => self.decide(),
-            _ if self.seen.span_ns < PATIENCE_NS => return None,
-            _ => (self.size, "too little work to judge by".into()),
+        let is_time = self.since_change_ns >= PAUSE_NS;
+        let (size, why) = if is_time && self.rest.span_ns >= REST_NS {
+            self.rested()
+        } else if is_time && self.seen.span_ns >= EVIDENCE_NS {
+            self.decide()
+        } else {
+            return None;
         };
         let is_at_bound = size == self.bounds.max && self.size == size && self.seen.waiting > 0;
         self.why = if is_at_bound { format!("{why}; at its bound max: {size}") } else { why };
@@ -165,166 +198,215 @@ impl Sizer {
         if size == self.size {
             return None;
         }
-        (self.came_from, self.size, self.since_change_ns) = (self.size, size, 0);
+        (self.size, self.since_change_ns, self.rest) = (size, 0, Rest::default());
         Some(size)
+    }
+
+    /// Enough for what was at work of late, and no fewer than at the start.
+    fn rested(&mut self) -> (u32, String) {
+        let Rest { peak, .. } = std::mem::take(&mut self.rest);
+        let enough = with_headroom(peak.into()).max(self.bounds.start);
+        (enough.min(self.size), format!("no more than {peak} threads were at work for a minute"))
     }
 
     /// What the load asks for, and why.
     fn decide(&mut self) -> (u32, String) {
-        let now = self.seen.load(self.size);
-        self.forget(&now);
-        let idle = self.seen.idle(self.cpus);
-        let spent = self.seen.spent;
-        let work_waits =
-            spent.queued_ns as f64 > QUEUED_MIN * (spent.queued_ns + spent.wall_ns) as f64;
-        let (size, why) = if !work_waits {
-            (self.size, "no work waits for a thread".into())
-        } else if let Some(before) = self.in_vain(&now) {
-            self.tried.too_large = before + 1;
-            self.tried.too_small = self.tried.too_small.min(before.saturating_sub(1));
-            let why = format!("{} threads did no more work than {before}", self.size);
-            (self.bounded(before), why)
-        } else {
-            self.fitting(&now, idle)
+        let now = self.seen.load(self.size, self.cpus);
+        if self.known.is_some_and(|known| known.is_other_than(&now)) {
+            (self.known, self.tried) = (None, NOTHING_TRIED);
+        }
+        if self.tried.age_ns > self.tried.forgets_after_ns {
+            self.tried = Tried { forgets_after_ns: self.tried.forgets_after_ns, ..NOTHING_TRIED };
+        }
+        let before = self.known.filter(|known| known.work_waited && now.work_waited);
+        let decided = match before {
+            _ if !now.work_waited => (self.size, "no work waits for a thread".into()),
+            Some(before) if before.size < now.size && !now.is_better_than(&before) => {
+                let Known { size, .. } = before;
+                self.tried.is_too_large(size + 1, "more threads were of no use");
+                (size, format!("{} threads did no more work than {size}, nor sooner", now.size))
+            }
+            Some(before) if before.size > now.size && before.is_better_than(&now) => {
+                self.tried.is_too_small(before.size - 1);
+                (before.size, format!("{} threads did less work than {}", now.size, before.size))
+            }
+            _ => self.fitting(&now),
         };
-        self.known = Some(Known { grew: size > self.size, ..now });
-        (size, why)
-    }
-
-    /// Forgets what was tried if this is another load, or if that is long ago.
-    fn forget(&mut self, now: &Known) {
-        let is_other = self.known.is_some_and(|known| {
-            // Where what is waited for is shared, waiting may grow as the number of threads does.
-            let scaled_ns = known.waiting_ns * f64::from(now.size) / f64::from(known.size);
-            let nearest_ns = now
-                .waiting_ns
-                .clamp(known.waiting_ns.min(scaled_ns), known.waiting_ns.max(scaled_ns));
-            differs(known.cpu_ns, now.cpu_ns) || differs(nearest_ns, now.waiting_ns)
-        });
-        if is_other {
-            self.known = None;
-        }
-        if is_other || self.tried.age_ns > FORGETS_AFTER_NS {
-            self.tried = NOTHING_TRIED;
-        }
-    }
-
-    /// The size before, if more threads have done no more work than those, for a time no shorter.
-    fn in_vain(&self, now: &Known) -> Option<u32> {
-        let before = self.known.filter(|known| known.grew && known.size < now.size)?;
-        (now.pieces_per_s < GAIN_MIN * before.pieces_per_s).then_some(before.size)
+        // Going back is no trial: what follows is not compared with this.
+        let goes_back = before.is_some_and(|before| before.size == decided.0);
+        self.known = Some(now).filter(|_| !goes_back || decided.0 == now.size);
+        decided
     }
 
     /// The size for this load, of which some waits for a thread.
-    fn fitting(&mut self, now: &Known, idle: f64) -> (u32, String) {
-        // Where CPUs are busy with other things, but work hardly waits for them, it is no matter.
-        let is_busy = idle <= IDLE_MAX && self.seen.spent.ready_share() > READY_MIN;
+    fn fitting(&mut self, now: &Known) -> (u32, String) {
+        let Known { size, is_busy, .. } = *now;
+        let is_short_elsewhere = now.elsewhere > ELSEWHERE_MIN;
         let right = match is_busy {
-            true => {
-                let right = now.at_work(now.waiting_ns);
-                self.on_the_line(now).map_or(right, |line| line.clamp(right / LINE_MAX, right))
-            }
-            false => self.cpus * (1.0 + now.waiting_ns / now.cpu_ns.max(1.0)),
+            true => self.on_the_line(now).unwrap_or(now.at_work),
+            false => self.cpus * (1.0 + now.outside_ns / now.cpu_ns.max(1.0)),
         };
-        let enough = (HEADROOM * right).ceil() as u32;
-        let elsewhere = self.seen.spent.elsewhere_ns > self.seen.spent.wall_ns / 4;
-        let why = format!(
-            "{} of {} CPUs idle, a piece takes {} on one and waits {}: {enough} threads are enough",
-            percent(idle),
-            self.cpus,
-            sinew_figures::units::time(now.cpu_ns),
-            sinew_figures::units::time(now.waiting_ns),
-        );
-        let mut size = enough;
-        if !is_busy && !elsewhere {
-            // What the means do not show, as threads that hang.
-            size = size.max((f64::from(self.size) * HEADROOM).ceil() as u32);
-            size = size.min(self.size.saturating_mul(GROWTH_MAX));
-        }
-        let hold = match size > self.size {
-            true if is_busy => Some("all CPUs are busy: more threads would wait for them"),
-            true if elsewhere => Some("work waits for another pool: more threads would, too"),
-            true if size >= self.tried.too_large => Some("more threads did no more work"),
-            true => {
-                if self.came_from > self.size {
-                    self.tried.too_small = self.tried.too_small.max(self.size);
-                }
-                None
-            }
-            false if is_near(self.size, size) => Some(why.as_str()),
-            false => None,
+        let enough = with_headroom(right).min(self.bounds.max);
+        let wanted = match is_busy || is_short_elsewhere {
+            true => enough,
+            // A quarter more for what the means do not show, as threads that hang.
+            false => enough.max(with_headroom(size.into())).min(size.saturating_mul(GROWTH_MAX)),
         };
-        match hold {
-            Some(why) => (self.size, why.to_owned()),
-            None => (self.bounded(size), why),
-        }
+        let wanted = self.bounded(wanted);
+        let idle = format!("{:.0} % of {} CPUs idle", 100.0 * now.idle.clamp(0.0, 1.0), self.cpus);
+        let (cpu, outside) = (time(now.cpu_ns), time(now.outside_ns));
+        let why = match now.pieces {
+            0 => format!("{idle}, work waits, and none has ended"),
+            _ => {
+                format!("{idle}, work takes {cpu} on one and waits {outside}: {enough} are enough")
+            }
+        };
+        let hold = if wanted > size && is_busy {
+            "all CPUs are busy: more threads would wait for them"
+        } else if wanted > size && wanted >= self.tried.too_large {
+            self.tried.no_more
+        } else if wanted <= size && is_near(size, wanted) {
+            let waits = "work waits for another pool: more threads would, too";
+            if is_short_elsewhere { waits } else { &why }
+        } else {
+            return (wanted, why);
+        };
+        (size, hold.to_owned())
     }
 
-    /// Threads at work where waiting grows with their number: the size at which what a line through
-    /// two sizes foretells is that size. `None` if it does not grow, or one size only was seen.
+    /// Threads at work where more are the more there are: those with which the line through what
+    /// two sizes showed, while CPUs were busy, foretells that size. `None` if it does not grow, or
+    /// only one was seen.
     fn on_the_line(&self, now: &Known) -> Option<f64> {
         let apart = |size: u32| f64::from(size.max(now.size)) / f64::from(size.min(now.size));
-        let before = self.known.filter(|known| apart(known.size) >= APART_MIN)?;
-        let slope_ns =
-            (now.waiting_ns - before.waiting_ns) / (f64::from(now.size) - f64::from(before.size));
-        let alone_ns = (now.waiting_ns - slope_ns * f64::from(now.size)).max(0.0);
-        let gain = HEADROOM * (now.at_work(slope_ns) - now.at_work(0.0));
-        let right = now.at_work(alone_ns) / (1.0 - gain);
-        (slope_ns > 0.0 && gain < 1.0).then_some(right)
+        let fits = |known: &Known| known.is_busy && apart(known.size) >= APART_MIN;
+        let before = self.known.filter(fits)?;
+        let slope = (now.at_work - before.at_work) / (f64::from(now.size) - f64::from(before.size));
+        let alone = now.at_work - slope * f64::from(now.size);
+        let right = alone.max(0.0) / (1.0 - HEADROOM * slope);
+        let foretells = slope > 0.0 && HEADROOM * slope < 1.0;
+        foretells.then(|| right.clamp(now.at_work / LINE_MAX, now.at_work))
     }
 
     fn bounded(&self, size: u32) -> u32 {
-        size.max(self.tried.too_small + 1).clamp(self.bounds.min, self.bounds.max)
+        let tried = (self.tried.too_small + 1).min(self.size);
+        size.max(tried).clamp(self.bounds.min, self.bounds.max)
+    }
+}
+
+impl Tried {
+    fn is_too_large(&mut self, size: u32, why: &'static str) {
+        (self.too_large, self.no_more) = (size, why);
+        self.counts_anew();
+    }
+
+    fn is_too_small(&mut self, size: u32) {
+        self.too_small = size;
+        self.counts_anew();
+    }
+
+    fn counts_anew(&mut self) {
+        self.age_ns = 0;
+        self.forgets_after_ns = (2 * self.forgets_after_ns).min(FORGETS_AFTER_NS_MAX);
+    }
+}
+
+impl Rest {
+    fn add(&mut self, sight: &Sight, size: u32) {
+        let is_rest = sight.peak <= size / 2;
+        let Rest { span_ns, peak } = *self;
+        let longer = Rest { span_ns: span_ns + sight.span_ns, peak: peak.max(sight.peak) };
+        *self = if is_rest { longer } else { Rest::default() };
     }
 }
 
 impl Known {
-    /// Threads that are on a CPU or wait so long for each piece: by Little's law, what comes in a
-    /// second times how long it stays.
-    fn at_work(&self, waiting_ns: f64) -> f64 {
-        self.pieces_per_s * (self.cpu_ns + waiting_ns) * 1e-9
+    /// Whether it is another load, not only another size.
+    fn is_other_than(&self, now: &Known) -> bool {
+        let differs = |one_ns: f64, other_ns: f64| {
+            let (less, more) = (one_ns.min(other_ns) + SMALL_NS, one_ns.max(other_ns) + SMALL_NS);
+            more > OTHER_LOAD * less
+        };
+        // Where what is waited for is shared, waiting may grow as the number of threads does.
+        let grown = f64::from(now.size) / f64::from(self.size);
+        let moved = |then_ns: f64, now_ns: f64| {
+            let (low, high) = (then_ns.min(then_ns * grown), then_ns.max(then_ns * grown));
+            differs(now_ns.clamp(low, high), now_ns)
+        };
+        self.pieces.min(now.pieces) >= OTHER_LOAD_PIECES
+            && (differs(self.cpu_ns, now.cpu_ns)
+                || moved(self.outside_ns, now.outside_ns)
+                || (self.elsewhere - now.elsewhere).abs() > ELSEWHERE_MIN)
+    }
+
+    /// Whether it did more work, or did it sooner, by more than chance.
+    fn is_better_than(&self, other: &Known) -> bool {
+        let of = |pieces: u64| 1.0 / pieces.max(1) as f64;
+        let chance = CHANCE.max(2.0 * (of(self.pieces) + of(other.pieces)).sqrt());
+        let has_more = self.pieces_per_s > (1.0 + chance) * other.pieces_per_s;
+        has_more || (1.0 + chance) * self.latency_ns < other.latency_ns
     }
 }
 
 impl Sight {
     fn add(&mut self, more: Sight) {
+        self.idle_ns = match self.span_ns {
+            0 => more.idle_ns,
+            // Unknown in part is unknown.
+            _ => self.idle_ns.zip(more.idle_ns).map(|(one, other)| one + other),
+        };
+        // Work waits if it did so at every look.
+        self.waiting =
+            if self.span_ns == 0 { more.waiting } else { self.waiting.min(more.waiting) };
         self.span_ns += more.span_ns;
         self.spent.add(more.spent);
-        self.waiting = more.waiting;
-        self.idle_ns = more.idle_ns.map(|idle_ns| idle_ns + self.idle_ns.unwrap_or_default());
+        self.occupied_ns += more.occupied_ns;
+        self.elsewhere_ns += more.elsewhere_ns;
+        self.peak = self.peak.max(more.peak);
     }
 
-    fn load(&self, size: u32) -> Known {
-        let of_piece = |ns: u64| ns as f64 / self.spent.pieces.max(1) as f64;
+    /// Neither on a CPU nor for one, nor for another pool.
+    fn outside_ns(&self) -> u64 {
+        let Spent { cpu_ns, ready_ns, .. } = self.spent;
+        self.occupied_ns.saturating_sub(cpu_ns + ready_ns + self.elsewhere_ns)
+    }
+
+    fn load(&self, size: u32, cpus: f64) -> Known {
+        let Spent { pieces, wall_ns, cpu_ns, ready_ns, queued_ns } = self.spent;
+        let of_piece = |ns: u64| ns as f64 / pieces.max(1) as f64;
+        let whole_ns = queued_ns + wall_ns;
+        let at_work_ns = self.occupied_ns.saturating_sub(ready_ns + self.elsewhere_ns);
+        // Where nobody says whether CPUs idle, a pool may grow, and what that brings decides.
+        let idle = self.idle_ns.map_or(1.0, |idle_ns| idle_ns as f64 / self.span(cpus));
+        let of_occupied = |ns: u64| ns as f64 / self.occupied_ns.max(1) as f64;
         Known {
             size,
-            cpu_ns: of_piece(self.spent.cpu_ns),
-            waiting_ns: of_piece(self.spent.waiting_ns()),
-            pieces_per_s: self.spent.pieces as f64 * 1e9 / self.span_ns.max(1) as f64,
-            grew: false,
+            pieces,
+            pieces_per_s: pieces as f64 * 1e9 / self.span(1.0),
+            latency_ns: of_piece(whole_ns),
+            cpu_ns: of_piece(cpu_ns),
+            outside_ns: of_piece(self.outside_ns()),
+            at_work: at_work_ns as f64 / self.span(1.0),
+            idle,
+            elsewhere: of_occupied(self.elsewhere_ns),
+            // CPUs that are busy with other things are no matter to work that hardly waits for them.
+            is_busy: idle <= IDLE_MAX && of_occupied(ready_ns) > READY_MIN,
+            work_waited: self.waiting > 0 || queued_ns as f64 > QUEUED_MIN * whole_ns as f64,
         }
     }
 
-    /// The part of the time in which CPUs had nothing to do. Where nobody says, all of it: then a
-    /// pool may grow, and what that brings decides.
-    fn idle(&self, cpus: f64) -> f64 {
-        let whole_ns = self.span_ns.max(1) as f64 * cpus;
-        self.idle_ns.map_or(1.0, |idle_ns| idle_ns as f64 / whole_ns)
+    fn span(&self, times: f64) -> f64 {
+        self.span_ns.max(1) as f64 * times
     }
 }
 
-fn differs(one_ns: f64, other_ns: f64) -> bool {
-    let (less, more) = (one_ns.min(other_ns) + SMALL_NS, one_ns.max(other_ns) + SMALL_NS);
-    more > OTHER_LOAD * less
+fn with_headroom(threads: f64) -> u32 {
+    (HEADROOM * threads).ceil() as u32
 }
 
 /// Whether a pool of this size need not shrink to the other one.
 fn is_near(size: u32, smaller: u32) -> bool {
     f64::from(size.saturating_sub(smaller)) <= (PLATEAU * f64::from(size)).max(1.0)
-}
-
-fn percent(part: f64) -> String {
-    format!("{:.0} %", 100.0 * part.clamp(0.0, 1.0))
 }
 
 #[cfg(test)]

@@ -156,3 +156,61 @@ fn threads_begin_and_end_as_the_size_changes_and_no_work_is_lost() {
     // Its answer may come before it is counted.
     assert!(keeper.shared.lock().spent.pieces >= 6);
 }
+
+#[test]
+fn what_goes_first_finds_a_thread_though_all_are_kept() {
+    let pool = Pool::start(1).expect("a thread");
+    let (go_on, wait) = mpsc::channel::<()>();
+    let (says, begun) = mpsc::channel();
+    let mut keeps = Box::pin(pool.run(move || {
+        says.send(()).expect("the test waits");
+        wait.recv()
+    }));
+    assert!((&mut keeps).now_or_never().is_none());
+    begun.recv_timeout(HANGS_AFTER).expect("it has begun");
+    assert_eq!(run(pool.run_first(|| 7)), Ok(7));
+    go_on.send(()).expect("the thread waits");
+    run(keeps).expect("an answer").expect("the word to go on");
+}
+
+#[test]
+fn slow_work_that_nobody_waits_for_is_not_begun() {
+    let pool = Pool::start(1).expect("a thread");
+    let (go_on, wait) = mpsc::channel::<()>();
+    let mut keeps = Box::pin(pool.run_slow(move || wait.recv()));
+    assert!((&mut keeps).now_or_never().is_none());
+    let (says, said) = mpsc::channel();
+    let mut cancelled = Box::pin(pool.run_slow(move || says.send("begun")));
+    assert!((&mut cancelled).now_or_never().is_none());
+    drop(cancelled);
+    go_on.send(()).expect("the thread waits");
+    assert_eq!(run(pool.run_slow(|| 7)), Ok(7));
+    assert!(said.recv().is_err(), "its sender is gone unused");
+}
+
+#[test]
+fn time_in_line_for_another_pool_is_told_while_it_lasts() {
+    let (pool, keeper) = Pool::start_kept(PoolSize::fixed(1)).expect("a thread");
+    let (go_on, wait) = mpsc::channel::<()>();
+    let (says, begun) = mpsc::channel();
+    let mut waits = Box::pin(pool.run(move || {
+        queued_elsewhere(|| {
+            says.send(()).expect("the test waits");
+            wait.recv()
+        })
+    }));
+    assert!((&mut waits).now_or_never().is_none());
+    begun.recv_timeout(HANGS_AFTER).expect("it has begun");
+    let before = keeper.now();
+    thread::sleep(Duration::from_millis(5));
+    let (running_ns, elsewhere_ns) = keeper.now().occupied.since(before.occupied);
+    assert!(running_ns > 0 && running_ns == elsewhere_ns, "{running_ns} {elsewhere_ns}");
+    go_on.send(()).expect("the thread waits");
+    run(waits).expect("an answer").expect("the word to go on");
+    assert_eq!(keeper.shared.lock().elsewhere, 0);
+    // Elsewhere it is a call, and a panic goes through.
+    assert_eq!(queued_elsewhere(|| 7), 7);
+    let panics: Result<(), Error> = run(pool.run(|| queued_elsewhere(|| panic!("boom"))));
+    assert!(panics.expect_err("a panic").text().contains("boom"));
+    assert_eq!(keeper.shared.lock().elsewhere, 0);
+}

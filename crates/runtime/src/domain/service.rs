@@ -173,7 +173,7 @@ fn open(
         }
     }
     let workers = workers(plan, domain, &launch.spec.machine.cpus);
-    let own = 1 + domain.nodes.len() - nodes.len() + workers;
+    let own = domain.nodes.len() - nodes.len() + workers + OTHER_THREADS;
     let setup = Setup {
         plan: Arc::new((*plan).clone()),
         nodes,
@@ -191,11 +191,16 @@ fn open(
     Crew::open(setup, counted)
 }
 
-/// A pool that finds its size finds one that the domain's limit leaves beside its `own` threads.
+/// Threads of a process with flows beside nodes, workers and those for work that blocks: the main
+/// one, one that looks after the workers, one for what ends the run, and some that come and go, as
+/// for an edit of the graph.
+const OTHER_THREADS: usize = 3 + 8;
+
+/// A pool that finds its size leaves `own` threads of the domain's limit alone.
 fn within(size: PoolSize, limit: Option<u64>, own: usize) -> PoolSize {
     let PoolSize { start, min, max } = size;
-    let left = limit.map_or(max, |limit| limit.saturating_sub(own as u64).min(max.into()) as u32);
-    let max = left.max(min);
+    let left = limit.map_or(u64::from(max), |limit| limit.saturating_sub(own as u64));
+    let max = max.min(u32::try_from(left).unwrap_or(max)).max(min);
     PoolSize { start: start.min(max), min, max }
 }
 
@@ -356,6 +361,16 @@ fn serve(mut node: Made, halt: &Halt) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pool_leaves_others_their_part_of_the_limit_on_threads() {
+        let size = PoolSize { start: 8, min: 2, max: 512 };
+        assert_eq!(within(size, None, 14), size);
+        assert_eq!(within(size, Some(64), 14), PoolSize { max: 50, ..size });
+        assert_eq!(within(size, Some(20), 14), PoolSize { start: 6, min: 2, max: 6 });
+        assert_eq!(within(size, Some(5), 14), PoolSize { start: 2, min: 2, max: 2 });
+        assert_eq!(within(PoolSize::fixed(9), Some(5), 14), PoolSize::fixed(9), "as it was asked");
+    }
 
     #[test]
     fn services_leave_the_core_its_cpus_or_at_least_those_where_cycles_begin() {
