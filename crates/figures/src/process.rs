@@ -54,6 +54,25 @@ fn resident(status: &str) -> Option<(u64, u64)> {
     field("VmRSS:").zip(field("VmHWM:"))
 }
 
+/// How often the calling thread has lost its CPU to another one: because it waited, and because it
+/// was made to or gave it away.
+///
+/// # Errors
+/// Why /proc does not say.
+pub fn switches_of_this_thread() -> io::Result<u64> {
+    const PATH: &str = "/proc/thread-self/status";
+    let status = fs::read_to_string(PATH).map_err(|error| at(PATH.as_ref(), error))?;
+    switches(&status).ok_or_else(|| io::Error::other(format!("{PATH} counts no switches")))
+}
+
+fn switches(status: &str) -> Option<u64> {
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse::<u64>().ok()
+    };
+    Some(field("voluntary_ctxt_switches:")? + field("nonvoluntary_ctxt_switches:")?)
+}
+
 fn taken(path: &Path) -> io::Result<Taken> {
     let text = fs::read_to_string(path).map_err(|error| at(path, error))?;
     let mut times = text.split_whitespace().map(|ns| ns.parse().map(Duration::from_nanos));
@@ -79,6 +98,16 @@ mod tests {
         assert!(0 < now && now <= most, "{now} of {most}");
         let gone = cpu(u32::MAX).expect_err("there is none").to_string();
         assert!(gone.starts_with("/proc/4294967295/task: "), "{gone}");
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_loses_its_cpu() {
+        let before = switches_of_this_thread().expect("it lives");
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(switches_of_this_thread().expect("it lives") > before);
+        let status = "voluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t45\n";
+        assert_eq!(switches(status), Some(195));
+        assert_eq!(switches("Name:\tx\n"), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod player;
 mod robot;
 mod select;
 mod services;
+mod switch;
 
 use std::path::PathBuf;
 
@@ -89,6 +90,7 @@ pub const SCENARIOS: &[Scenario] = &[
     http::SCENARIO,
     guest::SCENARIO,
     player::SCENARIO,
+    switch::SCENARIO,
 ];
 
 /// The kinds of nodes that a domain of the lab may have, beside `kinds`: those of a program that
@@ -105,4 +107,4 @@ pub fn table(kinds: &Kinds) -> Kinds {
 /// What far sides in processes of their own can do; for [`process::main`].
 ///
 /// [`process::main`]: crate::harness::process::main
-pub const PARTS: &[FarSide] = &[link::PART];
+pub const PARTS: &[FarSide] = &[link::PART, switch::PART];

@@ -106,9 +106,14 @@ struct Killer;
 impl Progress for Killer {
     fn at(&self, row: &str, _: Duration, _: Duration) {
         if row.starts_with("shared_memory") {
-            std::thread::spawn(|| kill(first_child()));
+            kill_first_child();
         }
     }
+}
+
+/// Kills the next child of this process, as soon as it is there.
+pub(crate) fn kill_first_child() {
+    std::thread::spawn(|| kill(first_child()));
 }
 
 /// Waits for a child of this process; its number.

@@ -9,6 +9,7 @@ mod pipeline;
 mod player;
 mod robot;
 mod services;
+mod switch;
 
 use std::panic::catch_unwind;
 use std::process::ExitCode;
@@ -42,9 +43,16 @@ fn main() -> ExitCode {
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
-    let tests =
-        [far::TESTS, guest::TESTS, pipeline::TESTS, player::TESTS, services::TESTS, robot::TESTS]
-            .concat();
+    let tests = [
+        far::TESTS,
+        guest::TESTS,
+        pipeline::TESTS,
+        player::TESTS,
+        services::TESTS,
+        robot::TESTS,
+        switch::TESTS,
+    ]
+    .concat();
     let mut failed = 0;
     for (name, test) in tests.into_iter().filter(|(name, _)| chosen(name)) {
         let good = catch_unwind(test).is_ok();
