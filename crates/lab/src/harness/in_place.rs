@@ -15,13 +15,14 @@ use super::{Gone, Life, Side, Waits};
 /// 1 MiB there and back took 231 us in parts of 4 KiB and 192 us in parts of 16 KiB.
 const PART_BYTES: usize = 16 << 10;
 
-/// The ends of two queues; they spin.
+/// The ends of two queues; they spin, unless told to wait otherwise.
 pub struct InPlace {
     writer: Writer<Region>,
     reader: Reader<Region>,
     bytes: usize,
     /// A part of a message, or all of a small one.
     part: Vec<u8>,
+    wait: Wait,
     waits: Waits,
 }
 
@@ -38,15 +39,22 @@ impl InPlace {
             reader: Reader::attach(into, shape).map_err(failed)?.tuned(tuning(shape)),
             bytes,
             part: vec![0; bytes.min(PART_BYTES)],
+            wait: Wait::Spin,
             waits: Waits::new(life),
         })
+    }
+
+    /// The same, but waiting like this. Who parks needs a region whose shape
+    /// [parks](Shape::parking).
+    pub fn waiting(self, wait: Wait) -> InPlace {
+        InPlace { wait, ..self }
     }
 }
 
 impl Side for InPlace {
     #[inline(always)]
     fn send(&mut self, word: u64) -> Result<(), Gone> {
-        let InPlace { writer, bytes, part, waits, .. } = self;
+        let InPlace { writer, bytes, part, wait, waits, .. } = self;
         part.as_chunks_mut().0.fill(word.to_ne_bytes());
         loop {
             match writer.claim() {
@@ -55,18 +63,19 @@ impl Side for InPlace {
                         claim.write_at(at, &part[..PART_BYTES.min(*bytes - at)]);
                     }
                     claim.commit();
+                    writer.wake(&Kernel);
                     return Ok(());
                 }
                 Err(SendError::Full) => {}
                 Err(error) => return Err(Gone(error.to_string())),
             }
-            waits.wait(|until_ns| writer.wait_room(Wait::Spin, Some(until_ns), &Kernel))?;
+            waits.wait(|until_ns| writer.wait_room(*wait, Some(until_ns), &Kernel))?;
         }
     }
 
     #[inline(always)]
     fn receive(&mut self) -> Result<u64, Gone> {
-        let InPlace { reader, bytes, part, waits, .. } = self;
+        let InPlace { reader, bytes, part, wait, waits, .. } = self;
         loop {
             if let Some(peek) = reader.peek().map_err(|corrupt| Gone(corrupt.to_string()))? {
                 let mut all = 0_u64;
@@ -79,9 +88,10 @@ impl Side for InPlace {
                 let mut first = [0; 8];
                 peek.read_at(0, &mut first);
                 peek.release();
+                reader.wake(&Kernel);
                 return Ok(u64::from_ne_bytes(first));
             }
-            waits.wait(|until_ns| reader.wait(Wait::Spin, Some(until_ns), &Kernel))?;
+            waits.wait(|until_ns| reader.wait(*wait, Some(until_ns), &Kernel))?;
         }
     }
 }

@@ -21,8 +21,9 @@ use sinew_core::sys::Region;
 use sinew_figures::Distribution;
 use sinew_spec::plan::Board;
 
-use self::case::{AXES, GuestCase, QUICK_SIZES, SIZES};
+use self::case::{AXES, GuestCase, QUICK_SIZES};
 use self::life::Life;
+use super::jung_kim::{PAPER, SIZES};
 use super::{CannotRun, Scenario, ScenarioRequest};
 use crate::harness::{Cpus, Gone, on_thread};
 use crate::report::{Measure, Row, ScenarioReport};
@@ -115,9 +116,7 @@ const NOTES: [&str; 6] = [
     "polling: nobody sleeps; doorbell: both sleep at once, in poll on an eventfd and in FreeRTOS \
      until an interrupt; spin_then_doorbell: both look for about 20 us before, the default",
     "links and rings hold two messages, and one is on its way at a time",
-    "the paper: Jung and Kim 2010, 'Improvement Method and Performance Analysis of Shared Memory \
-     in Dual Core Embedded Linux system', table 3: ARM926 at 350 MHz and ARM946 at 300 MHz on one \
-     chip, without an emulator; before and after its improvement, us",
+    PAPER,
 ];
 
 /// What all rows share.

@@ -15,10 +15,13 @@ use std::time::Duration;
 
 use sinew_core::clock::Clock;
 
+pub(super) use self::case::Case;
 use self::case::{AXES, CAPACITIES};
 use self::contender::Contending;
+pub(super) use self::ends::Ends;
 use self::latest::Value;
 pub(crate) use self::measure::PART;
+pub(super) use self::measure::with_link;
 use self::reference::{Lonely, choose};
 use super::{CannotRun, Scenario, ScenarioRequest};
 use crate::harness::Gone;

@@ -4,12 +4,14 @@ mod beside;
 mod cycles;
 mod guest;
 mod http;
+mod jung_kim;
 mod link;
 mod pipeline;
 mod player;
 mod robot;
 mod select;
 mod services;
+mod shared_size;
 mod switch;
 
 use std::path::PathBuf;
@@ -91,6 +93,7 @@ pub const SCENARIOS: &[Scenario] = &[
     guest::SCENARIO,
     player::SCENARIO,
     switch::SCENARIO,
+    shared_size::SCENARIO,
 ];
 
 /// The kinds of nodes that a domain of the lab may have, beside `kinds`: those of a program that

@@ -9,6 +9,7 @@ mod pipeline;
 mod player;
 mod robot;
 mod services;
+mod shared_size;
 mod switch;
 
 use std::panic::catch_unwind;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         player::TESTS,
         services::TESTS,
         robot::TESTS,
+        shared_size::TESTS,
         switch::TESTS,
     ]
     .concat();

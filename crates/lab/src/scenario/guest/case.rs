@@ -1,13 +1,9 @@
 //! What is measured: how a payload crosses, over what, how both sides wait, and where they run.
 
 use crate::report::{Axis, Row};
+use crate::scenario::jung_kim::SIZE_WORDS;
 use crate::words::words;
 
-/// Bytes of a payload: the sizes of the paper.
-pub(super) const SIZES: [usize; 16] = [
-    8, 16, 32, 64, 128, 256, 512, 1024, 8192, 16_384, 32_768, 65_536, 131_072, 262_144, 524_288,
-    1_048_576,
-];
 /// Those of the short form; the bars need 8 B, 64 B and 1 MiB.
 pub(super) const QUICK_SIZES: [usize; 5] = [8, 64, 1024, 65_536, 1_048_576];
 
@@ -17,13 +13,7 @@ pub(super) const AXES: &[Axis] = &[
     Axis { name: "over", values: Over::WORDS },
     Axis { name: "wait", values: Waiting::WORDS },
     Axis { name: "cpus", values: &["one", "two"] },
-    Axis {
-        name: "bytes",
-        values: &[
-            "8", "16", "32", "64", "128", "256", "512", "1024", "8192", "16384", "32768", "65536",
-            "131072", "262144", "524288", "1048576",
-        ],
-    },
+    Axis { name: "bytes", values: &SIZE_WORDS },
 ];
 
 words! {
@@ -123,6 +113,7 @@ impl GuestCase {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::jung_kim::SIZES;
 
     #[test]
     fn every_row_stands_on_the_axes_and_none_twice() {

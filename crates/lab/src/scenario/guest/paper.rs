@@ -3,28 +3,9 @@
 use sinew_figures::Interval;
 use sinew_figures::units::{ratio, size};
 
-use super::case::{Carriage, GuestCase, Over, SIZES, Waiting};
+use super::case::{Carriage, GuestCase, Over, Waiting};
 use crate::report::{Measure, Row, Table};
-
-/// Its table 3, in the order of [`SIZES`]: us before and after its improvement.
-const PUBLISHED: [(f64, f64); SIZES.len()] = [
-    (15.4, 14.0),
-    (15.4, 14.0),
-    (15.4, 14.0),
-    (15.4, 14.0),
-    (15.4, 14.0),
-    (16.6, 15.0),
-    (17.6, 16.0),
-    (19.8, 18.0),
-    (51.2, 46.7),
-    (106.3, 96.7),
-    (348.4, 316.7),
-    (751.5, 683.3),
-    (1448.4, 1316.7),
-    (2874.6, 2513.3),
-    (5766.7, 5242.5),
-    (11506.0, 10460.0),
-];
+use crate::scenario::jung_kim::{SIZES, published};
 
 /// A way without its size.
 pub(super) type Form = (Carriage, Over, Waiting, bool);
@@ -50,11 +31,6 @@ fn trips(rows: &[Row], form: Form, bytes: usize) -> Option<&Measure> {
 /// Round by round one way over another, each with its size.
 pub(super) fn over(rows: &[Row], this: (Form, usize), other: (Form, usize)) -> Option<Interval> {
     trips(rows, this.0, this.1)?.over(trips(rows, other.0, other.1)?)
-}
-
-fn published(bytes: usize) -> Option<(f64, f64)> {
-    let at = SIZES.iter().position(|size| *size == bytes)?;
-    Some(PUBLISHED[at])
 }
 
 fn cell(value: Option<f64>) -> String {

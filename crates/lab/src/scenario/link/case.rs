@@ -28,14 +28,14 @@ pub(super) const AXES: &[Axis] = &[
 
 /// A link and how it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Case {
-    pub(super) transport: Transport,
-    pub(super) sync: Sync,
-    pub(super) delivery: Delivery,
-    pub(super) wait: Wait,
-    pub(super) placement: Placement,
-    pub(super) access: Access,
-    pub(super) bytes: u32,
+pub(in crate::scenario) struct Case {
+    pub(in crate::scenario) transport: Transport,
+    pub(in crate::scenario) sync: Sync,
+    pub(in crate::scenario) delivery: Delivery,
+    pub(in crate::scenario) wait: Wait,
+    pub(in crate::scenario) placement: Placement,
+    pub(in crate::scenario) access: Access,
+    pub(in crate::scenario) bytes: u32,
 }
 
 /// What [`Case::shape`] decides, for readers.
@@ -77,7 +77,7 @@ impl Case {
     }
 
     /// The shape of its links.
-    pub(super) fn shape(&self, what: What) -> LinkShape {
+    pub(in crate::scenario) fn shape(&self, what: What) -> LinkShape {
         let capacity = match what {
             // As a graph would have it; the largest messages get by with what fits into a cache.
             What::RoundTrip if self.bytes <= 8192 => 8,

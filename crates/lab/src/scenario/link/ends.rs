@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use sinew_core::clock::now_ns;
 use sinew_core::sys::Region;
 use sinew_core::transport::{Carrier, LinkShape, Received, Receiver, Sender, Sent, row};
+use sinew_spec::plan::Wait;
 
 use super::case::Case;
 use crate::harness::in_place::{InPlace, sum};
@@ -61,7 +62,7 @@ fn descriptor(carrier: &Carrier) -> Option<BorrowedFd<'_>> {
 }
 
 /// One side.
-pub(super) enum Ends {
+pub(in crate::scenario) enum Ends {
     Copied(Copied),
     InPlace(Box<InPlace>),
 }
@@ -83,8 +84,14 @@ impl Ends {
                 };
                 let LinkShape { message_size, type_hash, capacity, .. } = *shape;
                 let shape = sinew_link::Shape::queue(message_size, type_hash, capacity);
+                let (shape, wait) = match case.wait {
+                    Wait::Spin => (shape, sinew_link::Wait::Spin),
+                    Wait::Yield => (shape, sinew_link::Wait::Yield),
+                    Wait::Park => (shape.parking(), sinew_link::Wait::Park),
+                    Wait::SpinThenPark => (shape.parking(), sinew_link::Wait::SpinThenPark),
+                };
                 let (out, into) = (region(carriers.out)?, region(carriers.into)?);
-                let ends = InPlace::attach(&shape, out, into, life)?;
+                let ends = InPlace::attach(&shape, out, into, life)?.waiting(wait);
                 Ok(Ends::InPlace(Box::new(ends)))
             }
         }
@@ -110,7 +117,7 @@ impl Side for Ends {
 }
 
 /// The runtime's ends, and a buffer for each.
-pub(super) struct Copied {
+pub(in crate::scenario) struct Copied {
     sender: Box<dyn Sender>,
     receiver: Box<dyn Receiver>,
     out: Vec<u8>,

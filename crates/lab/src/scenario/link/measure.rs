@@ -11,7 +11,7 @@ use crate::harness::{Cpus, Gone, Life, Placement, What, answer, on_thread, on_th
 pub(crate) const PART: FarSide = FarSide { name: "link", run: far };
 
 /// Opens the links of `case`, and gives the near side to `time`; the far one answers.
-pub(super) fn with_link<T: Send>(
+pub(in crate::scenario) fn with_link<T: Send>(
     case: &Case,
     what: What,
     cpus: Cpus,
