@@ -6,7 +6,7 @@ use sinew_core::clock::Clock;
 use sinew_figures::Distribution;
 use sinew_figures::Interval;
 use sinew_figures::Machine;
-use sinew_figures::units::time;
+use sinew_figures::units::{ratio, time};
 
 use crate::bar::{Bar, Holds};
 
@@ -219,6 +219,16 @@ impl Table {
         rows: Vec<Vec<String>>,
     ) -> Table {
         Table { title: title.into(), columns: columns.map(Into::into).to_vec(), rows }
+    }
+
+    /// A ratio or a time with both ends in a cell, to three digits.
+    pub(crate) fn cell(of: Option<Interval>) -> String {
+        let shown = |of: Interval| {
+            let [middle, low, high] = [of.median, of.low, of.high].map(ratio);
+            let few = if of.is_firm() { "" } else { ", too few rounds" };
+            format!("{middle} ({low} to {high}{few})")
+        };
+        of.map_or("-".into(), shown)
     }
 
     /// What is to be reached, what was measured of it, if anything, and whether that is enough.

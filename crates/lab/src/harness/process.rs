@@ -52,6 +52,8 @@ pub struct FarSide {
 pub struct Process {
     child: Killed,
     life: Life,
+    /// Who it is in an error.
+    name: &'static str,
 }
 
 impl Process {
@@ -79,7 +81,12 @@ impl Process {
         let child = Killed(command.spawn().map_err(failed)?);
         let pidfd = pidfd_open(Pid::from_child(&child.0), PidfdFlags::empty());
         let pidfd = pidfd.map_err(|error| failed(error.into()))?;
-        Ok(Process { child, life: Life::Process(Arc::new(pidfd)) })
+        Ok(Process { child, life: Life::Process(Arc::new(pidfd)), name: "the far side" })
+    }
+
+    /// The same, called otherwise in an error than the far side.
+    pub(crate) fn named(self, name: &'static str) -> Process {
+        Process { name, ..self }
     }
 
     /// Its life.
@@ -102,6 +109,7 @@ impl Process {
         self.await_end(if found.is_ok() { END_S_MAX } else { LAST_WORDS_S_MAX });
         let ended = self.child.0.try_wait().ok().flatten();
         let pipe = self.child.0.stderr.take();
+        let name = self.name;
         // Its end of the pipe must be closed before all of it can be read.
         drop(self.child);
         let mut said = String::new();
@@ -120,8 +128,8 @@ impl Process {
             },
         };
         match found {
-            Ok(_) => Err(Gone(format!("the far side: {far}"))),
-            Err(Gone(near)) => Err(Gone(format!("{near}; the far side: {far}"))),
+            Ok(_) => Err(Gone(format!("{name}: {far}"))),
+            Err(Gone(near)) => Err(Gone(format!("{near}; {name}: {far}"))),
         }
     }
 

@@ -182,9 +182,7 @@ fn add(row: &mut Row, told: &Told, has_array: bool, clock: Clock) -> Result<(), 
     };
     let (walks, walk_ns) = collect(&told.walks)?;
     let (turns, turn_ns) = collect(&told.turns)?;
-    // A walk through nothing is no reference.
-    let reference = has_array.then_some(walk_ns);
-    row.measure_mut("turn").add_round(&turns, turn_ns, reference);
+    row.measure_mut("turn").add_round(&turns, turn_ns, None);
     row.measure_mut("walk_alone").add_round(&walks, walk_ns, None);
     if !told.calls.is_empty() {
         let (calls, calls_ns) = collect(&told.calls)?;
@@ -194,6 +192,11 @@ fn add(row: &mut Row, told: &Told, has_array: bool, clock: Clock) -> Result<(), 
     let least = share(told.near).min(share(told.far));
     let before = row.figure(SWITCHES).unwrap_or(f64::INFINITY);
     row.figures = vec![Figure::of(SWITCHES, "", least.min(before))];
+    if has_array {
+        let ratio = row.measure("turn").zip(row.measure("walk_alone"));
+        let ratio = ratio.and_then(|(turn, walk)| turn.over(walk));
+        row.figures.extend(ratio.map(|it| Figure::of("turn_over_walk_alone", "", it.median)));
+    }
     if least < 1.0 && before >= 1.0 {
         row.notes.push(
             "not every turn was a switch, by the kernel's count: nothing follows from this row"
@@ -228,7 +231,7 @@ fn both(order: Order) -> Result<Told, Gone> {
     };
     drop((end, here, there));
     let told = listen(&mut lab, far.as_ref().map(Process::life));
-    let told = near.join(told);
+    let told = near.named("the near side").join(told);
     match far {
         Some(far) => far.join(told),
         None => told,
@@ -258,6 +261,9 @@ fn listen(lab: &mut UnixStream, far: Option<&Life>) -> Result<Told, Gone> {
         if began.elapsed() > ROUND_MAX {
             return Err(Gone(format!("nothing came within {} s", ROUND_MAX.as_secs())));
         }
+    }
+    if text.is_empty() {
+        return Err(Gone("the near side has ended".into()));
     }
     serde_json::from_slice(&text).map_err(|error| Gone(format!("the near side said: {error}")))
 }

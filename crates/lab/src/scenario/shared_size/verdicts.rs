@@ -125,7 +125,7 @@ fn lines(of: impl Fn(usize) -> Vec<String>) -> Vec<Vec<String>> {
 fn ratios(rows: &[Row]) -> Table {
     let line = |bytes| {
         let of = |pair: &Pair| over(rows, (pair.before, bytes), (pair.after, bytes));
-        let ours = PAIRS.iter().map(|pair| of(pair).map_or("-".into(), |it| it.to_string()));
+        let ours = PAIRS.iter().map(|pair| Table::cell(of(pair)));
         let theirs = published(bytes).map(|(before, after)| format!("{:.2}", before / after));
         ours.chain([theirs.unwrap_or("-".into())]).collect()
     };

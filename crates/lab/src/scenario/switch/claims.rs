@@ -312,25 +312,23 @@ pub(super) fn tables(rows: &[Row], l2: Option<usize>) -> Vec<Table> {
     vec![ratios(rows, l2), costs(rows), by_stride(rows), ways(rows)]
 }
 
-fn cell(of: Option<Interval>) -> String {
-    of.map_or("-".into(), |of| of.to_string())
-}
-
 /// The turn over the walk alone.
 fn times_walk(rows: &[Row], case: &SwitchCase) -> Option<Interval> {
     measure(rows, case, "turn")?.over(measure(rows, case, "walk_alone")?)
 }
 
 fn ratios(rows: &[Row], l2: Option<usize>) -> Table {
-    let line = |&(word, array): &(&str, usize)| {
-        let to_l2 = |l2| in_digits(2.0 * array as f64 / l2 as f64);
-        let of = |walk| cell(times_walk(rows, &SwitchCase { array, walk, ..SOURCE }));
-        let both = l2.map_or("-".into(), to_l2);
-        vec![word.into(), both, of(Walk::Read), of(Walk::Modify), of(Walk::Random)]
+    let ways = HandedBy::ALL.iter().flat_map(|&by| Placement::ALL.iter().map(move |&it| (by, it)));
+    let line = |(by, between): (HandedBy, Placement), (word, array): (&str, usize)| {
+        let of = |walk| times_walk(rows, &SwitchCase { by, between, array, walk, stride: 8 });
+        let all = [Walk::Read, Walk::Modify, Walk::Random].map(of);
+        let both = l2.map_or("-".into(), |l2| in_digits(2.0 * array as f64 / l2 as f64));
+        let head = vec![by.word().into(), between.word().into(), word.into(), both];
+        all.iter().any(Option::is_some).then(|| [head, all.map(Table::cell).to_vec()].concat())
     };
-    let columns = ["array", "both / L2", "read", "modify", "random"];
-    let title = "the turn / the same walk alone, by a pipe between processes";
-    Table::of(title, columns, ARRAYS[1..].iter().map(line).collect())
+    let all = ways.flat_map(|way| ARRAYS[1..].iter().filter_map(move |&at| line(way, at)));
+    let columns = ["by", "between", "array", "both / L2", "read", "modify", "random"];
+    Table::of("the turn / the same walk alone, words in a row", columns, all.collect())
 }
 
 fn costs(rows: &[Row]) -> Table {
@@ -344,11 +342,11 @@ fn costs(rows: &[Row]) -> Table {
         };
         let of = |walk| {
             let case = SwitchCase { array, walk, ..SOURCE };
-            cell(cost(rows, &case).and_then(|ns| us(&ns)))
+            Table::cell(cost(rows, &case).and_then(|ns| us(&ns)))
         };
         let part = |walk| {
             let case = SwitchCase { array, walk, ..SOURCE };
-            cell(indirect(rows, &case).and_then(|ns| us(&ns)))
+            Table::cell(indirect(rows, &case).and_then(|ns| us(&ns)))
         };
         let walks = [Walk::Read, Walk::Modify, Walk::Random];
         let cells = match array {
@@ -373,7 +371,10 @@ fn by_stride(rows: &[Row]) -> Table {
         };
         let of = |array| {
             let case = SwitchCase { array, stride, ..SOURCE };
-            [cell(times_walk(rows, &case)), cell(cost(rows, &case).and_then(|ns| us(&ns)))]
+            [
+                Table::cell(times_walk(rows, &case)),
+                Table::cell(cost(rows, &case).and_then(|ns| us(&ns))),
+            ]
         };
         let head = [stride.to_string(), theirs];
         head.into_iter().chain(SIZES.into_iter().flat_map(of)).collect()
@@ -393,10 +394,10 @@ fn ways(rows: &[Row]) -> Table {
         let least = least.min_by(f64::total_cmp).map_or("no proof".into(), in_digits);
         vec![
             by.word().into(),
-            cell(threads_over(rows, by)),
-            cell(turn(Placement::Threads)),
-            cell(turn(Placement::Processes)),
-            cell(calls.and_then(|calls| us(&calls.rounds))),
+            Table::cell(threads_over(rows, by)),
+            Table::cell(turn(Placement::Threads)),
+            Table::cell(turn(Placement::Processes)),
+            Table::cell(calls.and_then(|calls| us(&calls.rounds))),
             least,
         ]
     };

@@ -16,7 +16,7 @@ fn a_round_in_which_a_turn_was_no_switch_marks_the_row() {
     add(&mut row, &told(40, 39), true, clock).expect("turns enough");
     add(&mut row, &told(40, 40), true, clock).expect("turns enough");
     assert_eq!((row.notes.len(), row.figure(SWITCHES)), (1, Some(0.975)));
-    assert_eq!(row.measure("turn").map(|of| of.ratios.clone()), Some(vec![3.0; 3]));
+    assert_eq!(row.figure("turn_over_walk_alone"), Some(3.0));
     let few = Told { turns: vec![3000; 5], ..told(5, 5) };
     assert!(add(&mut row, &few, true, clock).is_err());
 }
@@ -25,8 +25,12 @@ fn a_round_in_which_a_turn_was_no_switch_marks_the_row() {
 fn the_near_side_that_says_nothing_is_an_error() {
     let (mut lab, end) = UnixStream::pair().expect("sockets");
     drop(end);
-    let Gone(why) = listen(&mut lab, None).expect_err("it is gone");
-    assert!(why.starts_with("the near side said: "), "{why}");
+    assert_eq!(listen(&mut lab, None), Err(Gone("the near side has ended".into())));
+    let (mut lab, mut end) = UnixStream::pair().expect("sockets");
+    std::io::Write::write_all(&mut end, b"{}").expect("it is open");
+    drop(end);
+    let Gone(why) = listen(&mut lab, None).expect_err("it is not all");
+    assert!(why.starts_with("the near side said: missing field"), "{why}");
     let (mut lab, _end) = UnixStream::pair().expect("sockets");
     let ended = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
     let far = Life::Thread(ended);
