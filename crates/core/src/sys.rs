@@ -1,10 +1,10 @@
 //! The only unsafe code of this crate: mapped memory, the time stamp counter, scheduling classes,
-//! robust mutexes between processes, and descriptors that outlive an exec.
+//! robust mutexes between processes, a semaphore, and descriptors that outlive an exec.
 
 #![expect(unsafe_code, reason = "this is the place that DESIGN lists for it")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::ops::Range;
@@ -325,6 +325,14 @@ pub fn leave_realtime() -> io::Result<()> {
     schedule(libc::SCHED_OTHER, 0)
 }
 
+/// Puts the calling thread into SCHED_IDLE: it runs only where a CPU has nothing else to do.
+///
+/// # Errors
+/// What sched_setscheduler says.
+pub fn only_when_idle() -> io::Result<()> {
+    schedule(libc::SCHED_IDLE, 0)
+}
+
 fn schedule(policy: libc::c_int, priority: u8) -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: i32::from(priority) };
     // SAFETY: 0 is the calling thread; the parameter outlives the call.
@@ -347,6 +355,67 @@ pub fn scheduling() -> io::Result<(i32, i32)> {
         return Err(io::Error::last_os_error());
     }
     Ok((policy, parameter.sched_priority))
+}
+
+/// An unnamed POSIX semaphore of this process (sem_overview(7)).
+pub struct PosixSemaphore(Box<UnsafeCell<libc::sem_t>>);
+
+// SAFETY: the C library lets any thread post to a semaphore and wait on it, at the same time.
+unsafe impl Send for PosixSemaphore {}
+// SAFETY: as above.
+unsafe impl Sync for PosixSemaphore {}
+
+impl PosixSemaphore {
+    /// One that nobody has posted to.
+    ///
+    /// # Errors
+    /// What sem_init says.
+    pub fn create() -> io::Result<PosixSemaphore> {
+        // SAFETY: bytes of any value are a sem_t that is not yet initialised; zeros are such.
+        let room = Box::new(UnsafeCell::new(unsafe { MaybeUninit::zeroed().assume_init() }));
+        let semaphore = PosixSemaphore(room);
+        // SAFETY: in a box it stays where it is until it is dropped; nobody else knows of it yet.
+        match unsafe { libc::sem_init(semaphore.0.get(), 0, 0) } {
+            0 => Ok(semaphore),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Adds one, and wakes a thread that waits for it.
+    ///
+    /// # Errors
+    /// What sem_post says: there are too many.
+    #[inline]
+    pub fn post(&self) -> io::Result<()> {
+        // SAFETY: it was initialised, and lives as long as self.
+        match unsafe { libc::sem_post(self.0.get()) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Takes one, and sleeps until there is one.
+    ///
+    /// # Errors
+    /// What sem_wait says.
+    #[inline]
+    pub fn wait(&self) -> io::Result<()> {
+        // SAFETY: as above.
+        while unsafe { libc::sem_wait(self.0.get()) } != 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PosixSemaphore {
+    fn drop(&mut self) {
+        // SAFETY: it was initialised; whoever drops it is alone with it, so nobody waits.
+        let _ = unsafe { libc::sem_destroy(self.0.get()) };
+    }
 }
 
 /// Lets go of the pages of this program's code and constants, most of which only its start has
@@ -620,6 +689,27 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use super::*;
+
+    #[test]
+    fn a_semaphore_holds_what_is_posted_until_it_is_taken() {
+        let semaphore = PosixSemaphore::create().expect("one");
+        semaphore.post().expect("room");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| [semaphore.wait(), semaphore.wait()]);
+            semaphore.post().expect("room");
+            let [first, second] = waits.join().expect("no panic");
+            assert!(first.is_ok() && second.is_ok());
+        });
+    }
+
+    #[test]
+    fn a_thread_may_run_only_when_a_cpu_is_idle() {
+        let policy = std::thread::spawn(|| {
+            only_when_idle().expect("everybody may");
+            scheduling()
+        });
+        assert_eq!(policy.join().expect("no panic").expect("known").0, libc::SCHED_IDLE);
+    }
 
     #[test]
     fn a_shared_region_is_the_same_memory_under_both_mappings() {

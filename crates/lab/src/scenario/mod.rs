@@ -13,6 +13,7 @@ mod select;
 mod services;
 mod shared_size;
 mod switch;
+mod sync;
 
 use std::path::PathBuf;
 
@@ -94,6 +95,7 @@ pub const SCENARIOS: &[Scenario] = &[
     player::SCENARIO,
     switch::SCENARIO,
     shared_size::SCENARIO,
+    sync::SCENARIO,
 ];
 
 /// The kinds of nodes that a domain of the lab may have, beside `kinds`: those of a program that

@@ -4,7 +4,6 @@
 
 mod article;
 mod claims;
-mod costs;
 mod driver;
 mod setup;
 mod stage;
@@ -17,14 +16,13 @@ use sinew_core::clock::Clock;
 use sinew_spec::plan::{Sync, Transport, Wait};
 
 use self::claims::Evidence;
-use self::costs::Costs;
 use self::driver::{PipelineRun, Share, Shared};
 use self::setup::{Crossing, Layout, NO_VALUE, Period, Setup, Work};
 pub(super) use self::stage::NODE;
 use super::{CannotRun, Scenario, ScenarioRequest};
 use crate::graph::Files;
+use crate::harness::Cpus;
 use crate::harness::reference::Reference;
-use crate::harness::{Cpus, Gone};
 use crate::report::{Axis, ScenarioReport};
 use crate::rounds::{Contenders, Session, measure};
 
@@ -88,14 +86,8 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
         contenders.push((row, Box::new(driver)));
     }
     let report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
-    let mut notes = notes(request.quick, &shared);
-    let costs = match report.partial {
-        true => None,
-        false => Costs::measure(&shared.reference)
-            .map_err(|Gone(why)| notes.push(format!("costs: {why}")))
-            .ok(),
-    };
-    let evidence = Evidence { rows: &report.rows, cpus: shared.cpus.len(), costs };
+    let notes = notes(request.quick, &shared);
+    let evidence = Evidence { rows: &report.rows, cpus: shared.cpus.len() };
     let tables = vec![article::table(&report.rows), claims::bars(&evidence)];
     let verdicts = claims::verdicts(&evidence);
     Ok(ScenarioReport { tables, verdicts, notes, ..report })
@@ -110,7 +102,7 @@ fn share(quick: bool, setup: Setup, rounds: u32) -> Share {
     }
 }
 
-/// Where the token and single costs are measured; one and the same CPU if there is only one.
+/// Where the token is measured; one and the same CPU if there is only one.
 fn last_two(cpus: &[u32]) -> Result<Cpus, CannotRun> {
     match *cpus {
         [.., near, far] => Ok(Cpus { near, far }),

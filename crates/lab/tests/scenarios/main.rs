@@ -11,6 +11,7 @@ mod robot;
 mod services;
 mod shared_size;
 mod switch;
+mod sync;
 
 use std::panic::catch_unwind;
 use std::process::ExitCode;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         robot::TESTS,
         shared_size::TESTS,
         switch::TESTS,
+        sync::TESTS,
     ]
     .concat();
     let mut failed = 0;

@@ -64,7 +64,7 @@ fn rows_are_measured_and_judged() {
         assert!(row.figure("feedback_missing").is_some(), "{}", row.id());
         assert_eq!(row.figure("overruns").is_some(), row.axis("period") != Some("free"));
     }
-    assert_eq!(report.verdicts.len(), 12);
+    assert_eq!(report.verdicts.len(), 10);
     assert_eq!(report.tables.len(), 2);
 }
 

@@ -1,10 +1,10 @@
 //! The article's claims, each with the figures that it gives and by what it is judged here. The
-//! limits leave so much room that one run judges as the next.
+//! limits leave so much room that one run judges as the next. Its tables of costs are for the
+//! scenario `sync`.
 
 use sinew_figures::interval::{Interval, NEEDS_ROUNDS};
 
 use super::article::{PUBLISHED, find};
-use super::costs::Costs;
 use crate::bar::{Bar, Holds};
 use crate::report::{Row, Table, Verdict};
 
@@ -12,7 +12,6 @@ use crate::report::{Row, Table, Verdict};
 pub(super) struct Evidence<'a> {
     pub(super) rows: &'a [Row],
     pub(super) cpus: usize,
-    pub(super) costs: Option<Costs>,
 }
 
 /// A claim.
@@ -37,8 +36,6 @@ const FOUR_SPINNING_US: [f64; 2] = [0.37, 1.64];
 const OVERRUNS_MAX: f64 = 0.05;
 /// Fewest cycles in which none may miss before that is as good as what they saw.
 const CYCLES_AS_THEIRS: u64 = 18_500;
-/// An entry of a table of costs agrees up to this factor beyond its range.
-const COSTS_BEYOND: f64 = 1.5;
 
 const FUSED: [&str; 5] = ["none", "fused", "-", "-", "-"];
 const THREADS: [&str; 5] = ["none", "2_threads", "in_process", "lock_free", "spin"];
@@ -121,35 +118,6 @@ const CLAIMS: &[Claim] = &[
         criterion: "P50 less than 1.3 times apart, both from 1 to 10 ms in the article's rows and \
                     from free-running to 1 ms, two threads that spin",
         judge: periods,
-    },
-    Claim {
-        text: "what a mutex hides: lock, contention, notification, wake-up, in all 50-100 us",
-        theirs: "25-75 ns, 1-15 us, 2-10 us, 10-50 us, 50-100 us",
-        criterion: "each entry within its range or a factor of 1.5 beyond; in part if some are",
-        judge: |evidence| {
-            let Costs { lock_alone, lock_contended, notify, wake_up, message, .. } =
-                evidence.costs?;
-            Some(entries(&[
-                ("lock alone", lock_alone, [25.0, 75.0]),
-                ("contended", lock_contended, [1e3, 15e3]),
-                ("notify", notify, [2e3, 10e3]),
-                ("wake-up", wake_up, [10e3, 50e3]),
-                ("in all", message, [50e3, 100e3]),
-            ]))
-        },
-    },
-    Claim {
-        text: "what lock-free costs: store, load, yield",
-        theirs: "10-20 ns, 10-20 ns, 100-500 ns",
-        criterion: "each entry within its range or a factor of 1.5 beyond; in part if some are",
-        judge: |evidence| {
-            let Costs { store, load, yields, .. } = evidence.costs?;
-            Some(entries(&[
-                ("store", store, [10.0, 20.0]),
-                ("load", load, [10.0, 20.0]),
-                ("yield", yields, [100.0, 500.0]),
-            ]))
-        },
     },
     Claim {
         text: "fail-stop in one process is safer than a partial failure; a hybrid is best",
@@ -342,20 +310,6 @@ fn periods(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
     let holds = if is_same { Holds::Yes } else { Holds::No };
     let all = [threads, processes, vec![free_ns, at_1ms_ns]].concat();
     Some((ours, holds.if_firm(&all)))
-}
-
-/// Entries of a table of costs, ns, with the range that each is said to have.
-fn entries(entries: &[(&str, f64, [f64; 2])]) -> (String, Holds) {
-    let shown = |&(name, ns, _): &(&str, f64, [f64; 2])| match ns {
-        ns if ns < 1000.0 => format!("{name} {ns:.1} ns"),
-        ns => format!("{name} {}", us(ns)),
-    };
-    let agrees = |&(_, ns, [low, high]): &(&str, f64, [f64; 2])| {
-        (low / COSTS_BEYOND..=high * COSTS_BEYOND).contains(&ns)
-    };
-    let text: Vec<_> = entries.iter().map(shown).collect();
-    let agree: Vec<_> = entries.iter().map(agrees).collect();
-    (text.join(", "), parts(&agree))
 }
 
 /// What is to be reached, and whether it is.
