@@ -7,12 +7,14 @@
 //! [`token`], the least that a round trip can cost: before and after each, it is the
 //! [`reference`](mod@reference).
 
+mod batches;
 mod delayed;
 pub mod in_place;
 pub mod process;
 pub mod reference;
 mod timed;
 
+pub(crate) use batches::{THOUSAND, batches};
 pub use delayed::{Delayed, Socket};
 pub(crate) use sinew_tune::sides::other_pages;
 pub use sinew_tune::sides::{

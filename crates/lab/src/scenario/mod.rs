@@ -6,6 +6,7 @@ mod guest;
 mod http;
 mod jung_kim;
 mod link;
+mod mistakes;
 mod pipeline;
 mod player;
 mod robot;
@@ -96,6 +97,7 @@ pub const SCENARIOS: &[Scenario] = &[
     switch::SCENARIO,
     shared_size::SCENARIO,
     sync::SCENARIO,
+    mistakes::SCENARIO,
 ];
 
 /// The kinds of nodes that a domain of the lab may have, beside `kinds`: those of a program that

@@ -18,11 +18,11 @@ use self::alarms::alarm;
 use self::case::{AXES, CpuCount, SleeperCpu, SyncCase, SyncOperation, SyncScheduling};
 use self::contended::contend;
 use self::place::kept_awake;
-use self::short::{Batches, THOUSAND};
+use self::short::Batches;
 use self::verdicts::THOUSAND_OPERATIONS;
 use self::wakes::Sleepers;
 use super::{CannotRun, Scenario, ScenarioRequest};
-use crate::harness::{Cpus, Found, Gone};
+use crate::harness::{Cpus, Found, Gone, THOUSAND};
 use crate::report::{Figure, Row, ScenarioReport};
 use crate::rounds::{Contender, Contenders, Session, measure};
 

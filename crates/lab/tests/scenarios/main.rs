@@ -5,6 +5,7 @@
 
 mod far;
 mod guest;
+mod mistakes;
 mod pipeline;
 mod player;
 mod robot;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     let tests = [
         far::TESTS,
         guest::TESTS,
+        mistakes::TESTS,
         pipeline::TESTS,
         player::TESTS,
         services::TESTS,

@@ -12,16 +12,7 @@ use sinew_core::clock::Clock;
 
 use super::case::{SyncOperation, SyncScheduling};
 use super::place::meet;
-use crate::harness::{Cpus, Found, Gone, Life, of_means, on_thread, on_threads};
-
-/// A batch takes at least so long: what is around it does not show, and little comes in between.
-const BATCH_NS: u64 = 200_000;
-/// Operations of the first batch that is tried.
-const TRIED: u64 = 64;
-/// Times are those of so many operations: a single one may take less than a nanosecond.
-pub(super) const THOUSAND: f64 = 1000.0;
-/// Fewest batches of a round.
-const BATCHES_MIN: usize = 9;
+use crate::harness::{Cpus, Found, Gone, Life, batches, on_thread, on_threads};
 
 /// Of whom is measured, and for how long.
 pub(super) struct Batches {
@@ -107,25 +98,9 @@ impl Batches {
         })
     }
 
-    /// Inlined into each, so that nothing but the operation is called.
     #[inline(always)]
     fn batches(&self, operation: impl Fn()) -> Found {
-        let time = |operations: u64| {
-            let before = self.clock.ticks();
-            (0..operations).for_each(|_| operation());
-            self.clock.ns(self.clock.ticks().wrapping_sub(before))
-        };
-        let mut operations = TRIED;
-        while time(operations) < BATCH_NS {
-            operations *= 2;
-        }
-        let mut means = Vec::new();
-        let began = self.clock.ticks();
-        let passed = || self.clock.ns(self.clock.ticks().wrapping_sub(began));
-        while means.len() < BATCHES_MIN || passed() < self.share.as_nanos() as u64 {
-            means.push(time(operations) as f64 * THOUSAND / operations as f64);
-        }
-        of_means(means, self.clock.step_ns() * THOUSAND / operations as f64)
+        batches(self.clock, self.share, operation)
     }
 }
 

@@ -5,8 +5,8 @@ use sinew_figures::interval::{Interval, NEEDS_ROUNDS};
 use sinew_figures::units::time;
 
 use super::case::{SLEEPERS, WAKES};
-use super::short::THOUSAND;
 use crate::bar::{Bar, Holds};
+use crate::harness::THOUSAND;
 use crate::report::{Measure, Row, Table, Verdict};
 
 /// A row by its values: operation, threads, CPUs, scheduling, target.
@@ -213,13 +213,13 @@ fn ratios(ratios: &[(String, Interval)], bar: Bar, criterion: &str) -> Option<(S
     (!ratios.is_empty()).then(|| (text, together(&holds)))
 }
 
-/// All, none, or some of them.
+/// What is said of each of them: all hold, some do, or none does and one is known not to.
 fn together(all: &[Holds]) -> Holds {
     let is = |what| move |holds: &Holds| *holds == what;
     match all {
         _ if all.iter().all(is(Holds::Yes)) => Holds::Yes,
-        _ if all.iter().all(is(Holds::No)) => Holds::No,
         _ if all.iter().any(is(Holds::Yes)) => Holds::Partly,
+        _ if all.iter().any(is(Holds::No)) => Holds::No,
         _ => Holds::NotDistinguishable,
     }
 }
@@ -252,7 +252,7 @@ fn idle_is_dear(rows: &[Row]) -> Verdict {
     let criterion = "to wake a sleeper takes at least twice as long where its CPU idles as where it \
                      is kept awake, by every primitive";
     let found = ratios(&found, IS_DEAR, criterion);
-    Verdict::of("the wake-up of an idle CPU is what is dear", "ours", found)
+    Verdict::of("the wake-up of an idle CPU is what is dear", IS_DEAR.to_string(), found)
 }
 
 fn fifo_changes(rows: &[Row]) -> Verdict {
@@ -267,7 +267,8 @@ fn fifo_changes(rows: &[Row]) -> Verdict {
     let criterion = "FIFO takes within a quarter of what normal scheduling takes, in each place, by \
                      a futex";
     let found = ratios(&found, NO_CHANGE, criterion);
-    Verdict::of("FIFO changes nothing at a wake-up where nobody competes", "ours", found)
+    let claim = "FIFO changes nothing at a wake-up where nobody competes";
+    Verdict::of(claim, NO_CHANGE.to_string(), found)
 }
 
 fn primitives_are_equal(rows: &[Row]) -> Verdict {
@@ -280,7 +281,8 @@ fn primitives_are_equal(rows: &[Row]) -> Verdict {
     let criterion =
         "each takes within a quarter of what a futex takes, idle CPU, normal scheduling";
     let found = ratios(&found, NO_CHANGE, criterion);
-    Verdict::of("by which primitive a sleeper is woken makes no difference", "ours", found)
+    let claim = "by which primitive a sleeper is woken makes no difference";
+    Verdict::of(claim, NO_CHANGE.to_string(), found)
 }
 
 fn orders_are_free(rows: &[Row]) -> Verdict {

@@ -1,0 +1,149 @@
+//! The rows: each mistake beside what is right.
+
+use crate::report::{Axis, Row};
+use crate::words::words;
+
+words! {
+    /// What can be done wrong.
+    pub(super) enum Mistake {
+        /// Two threads count in one word.
+        Count = "count",
+        /// A value of several words that one thread writes and another one reads.
+        Value = "value",
+        /// A flag that says that a word is there.
+        Order = "order",
+        /// Where the two indexes of a ring lie.
+        Lines = "lines",
+        /// How an index becomes a slot.
+        Capacity = "capacity",
+        /// Where messages lie.
+        Allocation = "allocation",
+    }
+}
+
+words! {
+    /// How it is done.
+    pub(super) enum Form {
+        /// Load, add, store: what `++` of a word is that is not atomic.
+        LoadStore = "load_store",
+        /// One atomic addition.
+        FetchAdd = "fetch_add",
+        /// One word after the other.
+        WordByWord = "word_by_word",
+        /// Between two counts by which a reader knows whether it read one value.
+        Seqlock = "seqlock",
+        /// Flag and word stored and loaded relaxed.
+        Relaxed = "relaxed",
+        /// The flag stored with release and loaded with acquire.
+        ReleaseAcquire = "release_acquire",
+        /// The flag stored before the word: what a CPU may make of relaxed.
+        FlagFirst = "flag_first",
+        /// Both indexes on one line.
+        OneLine = "one_line",
+        /// 128 B apart.
+        Apart = "apart",
+        /// 1000 slots, the remainder of a division.
+        Remainder = "remainder",
+        /// 1000 slots, the next index compared with their number.
+        Compare = "compare",
+        /// 1024 slots, a mask.
+        Mask = "mask",
+        /// A box for each message.
+        Boxed = "boxed",
+        /// In the slots of the queue.
+        InSlot = "in_slot",
+    }
+}
+
+words! {
+    /// Where it is done.
+    pub(super) enum MistakeCpus {
+        /// By one thread.
+        One = "one",
+        /// By two threads with a CPU each.
+        Two = "two",
+    }
+}
+
+/// What rows differ in.
+pub(super) const AXES: &[Axis] = &[
+    Axis { name: "mistake", values: Mistake::WORDS },
+    Axis { name: "form", values: Form::WORDS },
+    Axis { name: "cpus", values: MistakeCpus::WORDS },
+];
+
+/// What is possible, and whether one thread alone shows it, too.
+const CASES: [(Mistake, &[Form], bool); 6] = [
+    (Mistake::Count, &[Form::LoadStore, Form::FetchAdd], false),
+    (Mistake::Value, &[Form::WordByWord, Form::Seqlock], false),
+    (Mistake::Order, &[Form::Relaxed, Form::ReleaseAcquire, Form::FlagFirst], false),
+    (Mistake::Lines, &[Form::OneLine, Form::Apart], false),
+    (Mistake::Capacity, &[Form::Remainder, Form::Compare, Form::Mask], true),
+    (Mistake::Allocation, &[Form::Boxed, Form::InSlot], true),
+];
+
+/// Why x86 has no row in which relaxed is wrong.
+pub(super) const NOT_ON_X86: &str = "x86 keeps stores in their order, and loads in theirs, and so does a guest that is emulated \
+     on it: relaxed and release-acquire are the same instructions";
+
+/// A row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MistakeCase {
+    pub(super) mistake: Mistake,
+    pub(super) form: Form,
+    pub(super) cpus: MistakeCpus,
+}
+
+impl MistakeCase {
+    /// All of them.
+    pub(super) fn all() -> Vec<MistakeCase> {
+        let mut all = vec![];
+        for (mistake, forms, alone) in CASES {
+            let cpus = if alone { MistakeCpus::ALL } else { &[MistakeCpus::Two] };
+            for &cpus in cpus {
+                all.extend(forms.iter().map(|&form| MistakeCase { mistake, form, cpus }));
+            }
+        }
+        all
+    }
+
+    /// Its row, nothing measured yet.
+    pub(super) fn row(self) -> Row {
+        Row::of(&[
+            ("mistake", self.mistake.word()),
+            ("form", self.form.word()),
+            ("cpus", self.cpus.word()),
+        ])
+    }
+
+    /// Why it cannot be measured here.
+    pub(super) fn obstacle(self, has_two: bool) -> Option<String> {
+        let shows_order = matches!(self.form, Form::Relaxed | Form::ReleaseAcquire);
+        if shows_order && cfg!(target_arch = "x86_64") {
+            return Some(NOT_ON_X86.into());
+        }
+        let needs_two = self.cpus == MistakeCpus::Two && !has_two;
+        needs_two.then(|| "both sides poll: that needs two CPUs, and there is one".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_in_a_row_and_every_row_is_there_once() {
+        let all = MistakeCase::all();
+        let ids: std::collections::BTreeSet<_> = all.iter().map(|case| case.row().id()).collect();
+        assert_eq!((all.len(), ids.len()), (9 + 2 * 5, all.len()));
+        assert!(Form::ALL.iter().all(|form| all.iter().any(|case| case.form == *form)));
+    }
+
+    #[test]
+    fn one_cpu_has_only_what_one_thread_shows() {
+        for case in MistakeCase::all() {
+            let why = case.obstacle(false);
+            assert_eq!(why.is_none(), case.cpus == MistakeCpus::One, "{case:?}: {why:?}");
+        }
+    }
+}
