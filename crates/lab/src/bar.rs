@@ -64,6 +64,19 @@ pub enum Holds {
 }
 
 impl Holds {
+    /// Of a claim that speaks of several things, from what holds of each: in part if it holds of
+    /// some; it does not if it holds of none, and one is known.
+    pub fn of_all(all: &[Holds]) -> Holds {
+        let is = |what| move |holds: &Holds| *holds == what;
+        match all {
+            [] => Holds::NotMeasured,
+            _ if all.iter().all(is(Holds::Yes)) => Holds::Yes,
+            _ if all.iter().any(is(Holds::Yes)) => Holds::Partly,
+            _ if all.iter().any(is(Holds::No)) => Holds::No,
+            _ => Holds::NotDistinguishable,
+        }
+    }
+
     /// This, if all that it follows from is firm.
     pub fn if_firm(self, of: &[Interval]) -> Holds {
         if of.iter().all(Interval::is_firm) { self } else { Holds::NotDistinguishable }
@@ -100,6 +113,17 @@ mod tests {
             format!("{} {}", Bar::AtMost(0.9), ratio(0.8, 1.0)),
             "<= 0.90 0.90 (0.80 to 1.00)"
         );
+    }
+
+    #[test]
+    fn what_holds_of_some_holds_in_part() {
+        use Holds::{No, NotDistinguishable, NotMeasured, Partly, Yes};
+        assert_eq!(Holds::of_all(&[Yes, Yes]), Yes);
+        assert_eq!(Holds::of_all(&[Yes, No]), Partly);
+        assert_eq!(Holds::of_all(&[Yes, NotDistinguishable]), Partly);
+        assert_eq!(Holds::of_all(&[NotDistinguishable, No]), No);
+        assert_eq!(Holds::of_all(&[NotDistinguishable]), NotDistinguishable);
+        assert_eq!(Holds::of_all(&[]), NotMeasured);
     }
 
     #[test]

@@ -36,7 +36,7 @@ const ROUNDS: u32 = 15;
 const QUICK_ROUNDS: u32 = 9;
 /// What is measured of a row in a round.
 const SHARE: Duration = Duration::from_millis(150);
-/// The same of the short form, whose 19 rows are to take some ten seconds.
+/// The same of the short form, whose 24 rows are to take some twenty seconds.
 const QUICK_SHARE: Duration = Duration::from_millis(40);
 /// What a round needs beside, about: threads to start, and what does not count.
 const START: Duration = Duration::from_millis(3);
@@ -66,7 +66,8 @@ fn notes(cpus: Cpus) -> Vec<String> {
          side, by batches; what went wrong is a figure of the row, over all rounds"
             .into(),
         "thousand messages: of 8 B through a small ring made for this, by bursts; on one CPU each \
-         is written and then read by one thread"
+         is written and then read by one thread; poll: when who finds it full or empty looks again, \
+         at once or 500 ns later"
             .into(),
         "message, round trip: 256 B through a queue of the standard library, timed one by one; \
          their P99 is that of each round"
@@ -81,7 +82,7 @@ struct MistakeRun {
 
 impl Contender for MistakeRun {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
-        let MistakeRun { two, case: MistakeCase { mistake, form, cpus } } = *self;
+        let MistakeRun { two, case: MistakeCase { mistake, form, cpus, poll } } = *self;
         let is_alone = cpus == MistakeCpus::One;
         let added = match mistake {
             Mistake::Count => two.count(form).map(|raced| add_race(row, "lost", &raced)),
@@ -91,7 +92,7 @@ impl Contender for MistakeRun {
                 two.there_and_out(form).map(|found| add(row, "thousand_messages", &found))
             }
             Mistake::Lines | Mistake::Capacity => {
-                two.stream(form).map(|found| add(row, "thousand_messages", &found))
+                two.stream(form, poll).map(|found| add(row, "thousand_messages", &found))
             }
             Mistake::Allocation if is_alone => {
                 two.carried(form).and_then(|times| self.add_times(row, "message", &times))

@@ -26,7 +26,7 @@ fn is_measured(row: &Row) -> bool {
 fn every_mistake() {
     let has_two = quick().cpus.len() > 1;
     let report = run(quick());
-    assert_eq!((report.rows.len(), report.verdicts.len(), report.tables.len()), (19, 7, 1));
+    assert_eq!((report.rows.len(), report.verdicts.len(), report.tables.len()), (24, 7, 1));
     for row in &report.rows {
         let form = row.axis("form").expect("each has one");
         let on_x86 = cfg!(target_arch = "x86_64");

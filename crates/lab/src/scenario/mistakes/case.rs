@@ -65,11 +65,31 @@ words! {
     }
 }
 
+words! {
+    /// When who finds a ring full or empty looks again.
+    pub(super) enum Poll {
+        /// Nobody does.
+        None = "-",
+        /// At once: it stays close behind the other side, and takes lines from it while it writes.
+        AtOnce = "at_once",
+        /// 500 ns later, as on a stream of ours: by then there is more than one message.
+        Later = "later",
+    }
+}
+
+impl Poll {
+    /// The time between two looks, ns.
+    pub(super) fn gap_ns(self) -> u64 {
+        if self == Poll::Later { 500 } else { 0 }
+    }
+}
+
 /// What rows differ in.
 pub(super) const AXES: &[Axis] = &[
     Axis { name: "mistake", values: Mistake::WORDS },
     Axis { name: "form", values: Form::WORDS },
     Axis { name: "cpus", values: MistakeCpus::WORDS },
+    Axis { name: "poll", values: Poll::WORDS },
 ];
 
 /// What is possible, and whether one thread alone shows it, too.
@@ -92,6 +112,7 @@ pub(super) struct MistakeCase {
     pub(super) mistake: Mistake,
     pub(super) form: Form,
     pub(super) cpus: MistakeCpus,
+    pub(super) poll: Poll,
 }
 
 impl MistakeCase {
@@ -101,7 +122,15 @@ impl MistakeCase {
         for (mistake, forms, alone) in CASES {
             let cpus = if alone { MistakeCpus::ALL } else { &[MistakeCpus::Two] };
             for &cpus in cpus {
-                all.extend(forms.iter().map(|&form| MistakeCase { mistake, form, cpus }));
+                let is_ring = matches!(mistake, Mistake::Lines | Mistake::Capacity);
+                let polls = match cpus {
+                    MistakeCpus::Two if is_ring => &[Poll::AtOnce, Poll::Later][..],
+                    _ => &[Poll::None],
+                };
+                for &poll in polls {
+                    let case = |&form| MistakeCase { mistake, form, cpus, poll };
+                    all.extend(forms.iter().map(case));
+                }
             }
         }
         all
@@ -113,6 +142,7 @@ impl MistakeCase {
             ("mistake", self.mistake.word()),
             ("form", self.form.word()),
             ("cpus", self.cpus.word()),
+            ("poll", self.poll.word()),
         ])
     }
 
@@ -135,7 +165,7 @@ mod tests {
     fn every_form_is_in_a_row_and_every_row_is_there_once() {
         let all = MistakeCase::all();
         let ids: std::collections::BTreeSet<_> = all.iter().map(|case| case.row().id()).collect();
-        assert_eq!((all.len(), ids.len()), (9 + 2 * 5, all.len()));
+        assert_eq!((all.len(), ids.len()), (7 + 2 * 2 + 3 * 3 + 2 * 2, all.len()));
         assert!(Form::ALL.iter().all(|form| all.iter().any(|case| case.form == *form)));
     }
 

@@ -3,12 +3,13 @@
 //! keeps what it has seen of the other's index, and looks again only when the ring seems full or
 //! empty.
 
+use std::hint::spin_loop;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use sinew_core::clock::now_ns;
 
-use super::case::Form;
+use super::case::{Form, Poll};
 use super::races::Two;
 use crate::harness::{Found, Gone, Life, THOUSAND, batches, of_means, on_thread, on_threads};
 
@@ -180,12 +181,12 @@ impl<I: Indexes, S: Step> TinyEnd<'_, I, S> {
 
 impl Two {
     /// The time of a thousand messages through a ring of this form, from one CPU to the other.
-    pub(super) fn stream(self, form: Form) -> Result<Found, Gone> {
+    pub(super) fn stream(self, form: Form, poll: Poll) -> Result<Found, Gone> {
         match form {
-            Form::OneLine => self.stream_of::<OnOneLine, Masked>(SLOTS),
-            Form::Remainder => self.stream_of::<OnTwoLines, Divided>(SLOTS_UNEVEN),
-            Form::Compare => self.stream_of::<OnTwoLines, Compared>(SLOTS_UNEVEN),
-            _ => self.stream_of::<OnTwoLines, Masked>(SLOTS),
+            Form::OneLine => self.stream_of::<OnOneLine, Masked>(SLOTS, poll),
+            Form::Remainder => self.stream_of::<OnTwoLines, Divided>(SLOTS_UNEVEN, poll),
+            Form::Compare => self.stream_of::<OnTwoLines, Compared>(SLOTS_UNEVEN, poll),
+            _ => self.stream_of::<OnTwoLines, Masked>(SLOTS, poll),
         }
     }
 
@@ -198,10 +199,10 @@ impl Two {
         })
     }
 
-    fn stream_of<I: Indexes, S: Step>(self, slots: usize) -> Result<Found, Gone> {
+    fn stream_of<I: Indexes, S: Step>(self, slots: usize, poll: Poll) -> Result<Found, Gone> {
         let (ring, is_over) = (TinyRing::<I>::new(slots), AtomicBool::new(false));
         let near = |life: &Life| {
-            let bursts = self.bursts(ring.writer::<S>(), life);
+            let bursts = self.bursts(ring.writer::<S>(), poll, life);
             // Relaxed, here and below: it carries nothing but itself.
             is_over.store(true, Ordering::Relaxed);
             bursts
@@ -212,7 +213,8 @@ impl Two {
             loop {
                 let message = life.until(|| match reader.pop() {
                     Some(message) => Some(Some(message)),
-                    None => is_over.load(Ordering::Relaxed).then_some(None),
+                    None if is_over.load(Ordering::Relaxed) => Some(None),
+                    None => self.pause(poll),
                 })?;
                 match message {
                     Some(message) if message == expected => expected += 1,
@@ -230,6 +232,7 @@ impl Two {
     fn bursts<I: Indexes, S: Step>(
         self,
         mut writer: TinyEnd<'_, I, S>,
+        poll: Poll,
         life: &Life,
     ) -> Result<Found, Gone> {
         let (mut means, mut number) = (Vec::new(), 0);
@@ -237,7 +240,7 @@ impl Two {
         while means.len() < BURSTS_MIN || now_ns() < until_ns {
             let before = self.clock.ticks();
             for _ in 0..BURST {
-                life.until(|| writer.push(number).then_some(()))?;
+                life.until(|| if writer.push(number) { Some(()) } else { self.pause(poll) })?;
                 number += 1;
             }
             let head = writer.ring.indexes.head();
@@ -251,6 +254,16 @@ impl Two {
             }
         }
         Ok(of_means(means, self.clock.step_ns() * THOUSAND / BURST as f64))
+    }
+
+    /// The time between two looks, with the CPU busy; nothing is found by it.
+    #[cold]
+    fn pause<T>(self, poll: Poll) -> Option<T> {
+        let before = self.clock.ticks();
+        while self.clock.ns(self.clock.ticks().wrapping_sub(before)) < poll.gap_ns() {
+            spin_loop();
+        }
+        None
     }
 
     fn alone<S: Step>(self, slots: usize) -> Result<Found, Gone> {

@@ -14,27 +14,19 @@ const MATTERS: Bar = Bar::AtLeast(1.25);
 const LOOM: &str = "RUSTFLAGS=\"--cfg loom\" CARGO_TARGET_DIR=target/loom cargo test -p sinew-link \
                     --release --lib proofs";
 
-/// Forms that are compared: mistake, the wrong one, the right one, CPUs, measure.
-type Pair = [&'static str; 5];
+/// Forms that are compared: mistake, the wrong one, the right one, CPUs, poll, measure.
+type Pair = [&'static str; 6];
 
-const LOST: Pair = ["count", "load_store", "fetch_add", "two", "thousand_operations"];
-const TORN: Pair = ["value", "word_by_word", "seqlock", "two", "thousand_operations"];
-const LINES: Pair = ["lines", "one_line", "apart", "two", "thousand_messages"];
-const DIVIDED: Pair = ["capacity", "remainder", "mask", "two", "thousand_messages"];
-const DIVIDED_ALONE: Pair = ["capacity", "remainder", "mask", "one", "thousand_messages"];
-const COMPARED: Pair = ["capacity", "compare", "mask", "two", "thousand_messages"];
-const COMPARED_ALONE: Pair = ["capacity", "compare", "mask", "one", "thousand_messages"];
-const BOXED: Pair = ["allocation", "boxed", "in_slot", "two", "round_trip"];
-const BOXED_ALONE: Pair = ["allocation", "boxed", "in_slot", "one", "message"];
-const BOXED_P99: Pair = ["allocation", "boxed", "in_slot", "two", "round_trip_p99"];
-const BOXED_P99_ALONE: Pair = ["allocation", "boxed", "in_slot", "one", "message_p99"];
+const LOST: Pair = ["count", "load_store", "fetch_add", "two", "-", "thousand_operations"];
+const TORN: Pair = ["value", "word_by_word", "seqlock", "two", "-", "thousand_operations"];
 
 /// A claim about what a mistake costs.
 struct CostClaim {
     text: &'static str,
     theirs: &'static str,
-    /// What is judged: the first that was measured. The others are shown beside it.
+    /// What it is judged by, with names.
     judged: &'static [(&'static str, Pair)],
+    /// What is shown beside that.
     beside: &'static [(&'static str, Pair)],
 }
 
@@ -42,30 +34,65 @@ const COSTS: [CostClaim; 4] = [
     CostClaim {
         text: "indexes on one cache line cost (false sharing)",
         theirs: "alignas(64) for each index",
-        judged: &[("one line / 128 B apart", LINES)],
+        judged: &[
+            (
+                "one line / 128 B apart, polled at once",
+                ["lines", "one_line", "apart", "two", "at_once", "thousand_messages"],
+            ),
+            ("polled later", ["lines", "one_line", "apart", "two", "later", "thousand_messages"]),
+        ],
         beside: &[],
     },
     CostClaim {
         text: "a number of slots that is no power of two costs",
         theirs: "2^13 slots, & instead of %",
-        judged: &[("% / &, one CPU to the other", DIVIDED), ("% / &, one thread", DIVIDED_ALONE)],
+        judged: &[
+            (
+                "% / &, polled at once",
+                ["capacity", "remainder", "mask", "two", "at_once", "thousand_messages"],
+            ),
+            (
+                "polled later",
+                ["capacity", "remainder", "mask", "two", "later", "thousand_messages"],
+            ),
+            ("one thread", ["capacity", "remainder", "mask", "one", "-", "thousand_messages"]),
+        ],
         beside: &[
-            ("compared / &, one CPU to the other", COMPARED),
-            ("compared / &, one thread", COMPARED_ALONE),
+            (
+                "compared / &, polled at once",
+                ["capacity", "compare", "mask", "two", "at_once", "thousand_messages"],
+            ),
+            (
+                "compared / &, polled later",
+                ["capacity", "compare", "mask", "two", "later", "thousand_messages"],
+            ),
+            (
+                "compared / &, one thread",
+                ["capacity", "compare", "mask", "one", "-", "thousand_messages"],
+            ),
         ],
     },
     CostClaim {
         text: "memory that is allocated for each message costs, in the middle",
         theirs: "messages of fixed size, no dynamic allocation",
-        judged: &[("box / slot, round trip", BOXED), ("box / slot, one thread", BOXED_ALONE)],
+        judged: &[
+            (
+                "box / slot, median of round trips",
+                ["allocation", "boxed", "in_slot", "two", "-", "round_trip"],
+            ),
+            ("one thread", ["allocation", "boxed", "in_slot", "one", "-", "message"]),
+        ],
         beside: &[],
     },
     CostClaim {
         text: "memory that is allocated for each message costs, in the tail",
         theirs: "messages of fixed size, no dynamic allocation",
         judged: &[
-            ("box / slot, P99 of round trips", BOXED_P99),
-            ("box / slot, P99 on one thread", BOXED_P99_ALONE),
+            (
+                "box / slot, P99 of round trips",
+                ["allocation", "boxed", "in_slot", "two", "-", "round_trip_p99"],
+            ),
+            ("one thread", ["allocation", "boxed", "in_slot", "one", "-", "message_p99"]),
         ],
         beside: &[],
     },
@@ -92,14 +119,14 @@ pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
     verdicts
 }
 
-fn row<'a>(rows: &'a [Row], mistake: &str, form: &str, cpus: &str) -> Option<&'a Row> {
-    rows.iter().find(|row| row.is(&[("mistake", mistake), ("form", form), ("cpus", cpus)]))
+fn row<'a>(rows: &'a [Row], values: [&str; 4]) -> Option<&'a Row> {
+    rows.iter().find(|row| row.axes.iter().map(|(_, value)| value.as_str()).eq(values))
 }
 
 /// The wrong form over the right one, round by round.
 fn factor(rows: &[Row], pair: Pair) -> Option<Interval> {
-    let [mistake, wrong, right, cpus, measure] = pair;
-    let of = |form| row(rows, mistake, form, cpus)?.measure(measure);
+    let [mistake, wrong, right, cpus, poll, measure] = pair;
+    let of = |form| row(rows, [mistake, form, cpus, poll])?.measure(measure);
     of(wrong)?.over(of(right)?)
 }
 
@@ -115,21 +142,23 @@ fn said((done, wrong): (f64, f64), what: &str) -> String {
 
 /// One that goes wrong is enough: a count has no noise.
 fn counted(rows: &[Row], claim: &str, theirs: &str, (what, pair): (&str, Pair)) -> Verdict {
-    let [mistake, wrong, right, cpus, _] = pair;
-    let of = |form| count(row(rows, mistake, form, cpus)?, what);
+    let [mistake, wrong, right, cpus, poll, _] = pair;
+    let of = |form| count(row(rows, [mistake, form, cpus, poll])?, what);
     let found = of(wrong).zip(of(right)).map(|(of_wrong, of_right)| {
         let holds = match (of_wrong, of_right) {
             ((_, wrong), (done, right)) if wrong > 0.0 && right == 0.0 && done > 0.0 => Holds::Yes,
             _ => Holds::No,
         };
-        let refused = row(rows, mistake, right, cpus).and_then(|row| row.figure("refused"));
+        let refused = row(rows, [mistake, right, cpus, poll]).and_then(|row| row.figure("refused"));
         let refused = refused.filter(|refused| *refused > 0.0);
         let refused = refused.map(|n| format!(", {n} refused")).unwrap_or_default();
+        let time = factor(rows, pair).map(|ratio| format!("; time of the first: {ratio}"));
         let text = format!(
-            "{wrong}: {}; {right}: {}{refused} (holds if: the first goes wrong at least once, the \
+            "{wrong}: {}; {right}: {}{refused}{} (holds if: the first goes wrong at least once, the \
              second never)",
             said(of_wrong, what),
-            said(of_right, what)
+            said(of_right, what),
+            time.unwrap_or_default()
         );
         (text, holds)
     });
@@ -137,7 +166,7 @@ fn counted(rows: &[Row], claim: &str, theirs: &str, (what, pair): (&str, Pair)) 
 }
 
 fn relaxed(rows: &[Row], is_x86: bool) -> Verdict {
-    let of = |form| count(row(rows, "order", form, "two")?, "stale");
+    let of = |form| count(row(rows, ["order", form, "two", "-"])?, "stale");
     let flag_first = of("flag_first").map(|of| {
         format!("; with the flag stored first, which relaxed allows: {}", said(of, "stale"))
     });
@@ -168,41 +197,37 @@ fn relaxed(rows: &[Row], is_x86: bool) -> Verdict {
 impl CostClaim {
     fn verdict(&self, rows: &[Row]) -> Verdict {
         let known = |&(what, pair): &(&'static str, Pair)| Some((what, factor(rows, pair)?));
-        let judged = self.judged.iter().find_map(known);
-        let found = judged.map(|(what, ratio)| {
-            let others = self.judged[1..].iter().chain(self.beside).filter_map(known);
-            let others = others.filter(|(other, _)| *other != what);
-            let others: String = others.map(|(what, ratio)| format!("; {what}: {ratio}")).collect();
-            let text = format!("{what}: {ratio}{others} (holds if: the first is {MATTERS})");
-            (text, MATTERS.holds(ratio))
+        let judged: Vec<_> = self.judged.iter().filter_map(known).collect();
+        let holds: Vec<_> = judged.iter().map(|(_, ratio)| MATTERS.holds(*ratio)).collect();
+        let shown = |(what, ratio)| format!("{what}: {ratio}");
+        let beside = self.beside.iter().filter_map(known);
+        let beside: String = beside.map(|of| format!("; {}", shown(of))).collect();
+        let found = (!judged.is_empty()).then(|| {
+            let judged: Vec<_> = judged.into_iter().map(shown).collect();
+            let judged = judged.join(", ");
+            let text =
+                format!("{judged}{beside} (holds if: each is {MATTERS}; in part if some are)");
+            (text, Holds::of_all(&holds))
         });
         Verdict::of(self.text, self.theirs, found)
     }
 }
 
-/// Each mistake, what it changes, and whether that matters.
+/// What mistakes cost, and whether that matters.
 pub(super) fn tables(rows: &[Row]) -> Vec<Table> {
-    let pairs = [
-        LOST,
-        TORN,
-        LINES,
-        DIVIDED,
-        DIVIDED_ALONE,
-        COMPARED,
-        COMPARED_ALONE,
-        BOXED,
-        BOXED_ALONE,
-        BOXED_P99,
-        BOXED_P99_ALONE,
-    ];
-    let bars = pairs.map(|pair| {
-        let [mistake, wrong, right, cpus, measure] = pair;
+    let pairs = COSTS.iter().flat_map(|claim| claim.judged.iter().chain(claim.beside));
+    let bars = pairs.map(|&(_, pair)| {
+        let [mistake, wrong, right, cpus, poll, measure] = pair;
         let measure = measure.replace('_', " ");
-        let cpus = if cpus == "one" { "one CPU" } else { "two CPUs" };
-        let what = format!("{mistake}: {wrong} / {right}, {measure}, {cpus}");
+        let place = match (cpus, poll) {
+            ("one", _) => "one CPU".into(),
+            (_, "-") => "two CPUs".into(),
+            (_, poll) => format!("two CPUs, polled {}", poll.replace('_', " ")),
+        };
+        let what = format!("{mistake}: {wrong} / {right}, {measure}, {place}");
         (what, MATTERS, factor(rows, pair))
     });
-    vec![Table::of_bars("what each mistake costs; at the bar it matters", bars)]
+    vec![Table::of_bars("what mistakes cost; at the bar they matter", bars)]
 }
 
 #[cfg(test)]

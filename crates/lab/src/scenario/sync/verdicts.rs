@@ -210,18 +210,7 @@ fn ratios(ratios: &[(String, Interval)], bar: Bar, criterion: &str) -> Option<(S
     let holds: Vec<_> = ratios.iter().map(|(_, ratio)| bar.holds(*ratio)).collect();
     let text: Vec<_> = ratios.iter().map(|(what, ratio)| format!("{what} {ratio}")).collect();
     let text = format!("{} (holds if: {criterion})", text.join(", "));
-    (!ratios.is_empty()).then(|| (text, together(&holds)))
-}
-
-/// What is said of each of them: all hold, some do, or none does and one is known not to.
-fn together(all: &[Holds]) -> Holds {
-    let is = |what| move |holds: &Holds| *holds == what;
-    match all {
-        _ if all.iter().all(is(Holds::Yes)) => Holds::Yes,
-        _ if all.iter().any(is(Holds::Yes)) => Holds::Partly,
-        _ if all.iter().any(is(Holds::No)) => Holds::No,
-        _ => Holds::NotDistinguishable,
-    }
+    (!ratios.is_empty()).then(|| (text, Holds::of_all(&holds)))
 }
 
 fn no_kernel(rows: &[Row]) -> Verdict {
