@@ -62,12 +62,12 @@ fn notes(cpus: Cpus) -> Vec<String> {
     let Cpus { near, far } = cpus;
     vec![
         format!("near side on CPU {near}, far side on CPU {far}, no realtime priority"),
-        "thousand operations: additions, reads of the value, or looks at flag and word, of the near \
-         side, by batches; what went wrong is a figure of the row, over all rounds"
+        "thousand operations: additions, reads of the value, or looks at flag and word, of the \
+         near side, by batches; what went wrong is a figure of the row, over all rounds"
             .into(),
         "thousand messages: of 8 B through a small ring made for this, by bursts; on one CPU each \
-         is written and then read by one thread; poll: when who finds it full or empty looks again, \
-         at once or 500 ns later"
+         is written and then read by one thread; poll: when who finds it full or empty looks \
+         again, at once or 500 ns later"
             .into(),
         "message, round trip: 256 B through a queue of the standard library, timed one by one; \
          their P99 is that of each round"

@@ -89,8 +89,8 @@ fn notes(cpus: Cpus) -> Vec<String> {
          that lost their CPU meanwhile; found taken: those that found the mutex taken",
         "call: what the waker spends; wake up: from before the call until the sleeper runs; each \
          after 1 ms of sleep, and only once the kernel says that the sleeper sleeps",
-        "target: the sleeper's CPU when it is woken; idle: nobody else wants it; busy: a SCHED_IDLE \
-         thread spins there, or the waker runs on it",
+        "target: the sleeper's CPU when it is woken; idle: nobody else wants it; busy: a \
+         SCHED_IDLE thread spins there, or the waker runs on it",
         "message: mutex, number, notification and wake-up, one after the other, half of each trip \
          there and back",
     ]

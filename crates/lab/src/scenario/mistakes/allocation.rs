@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use sinew_core::clock::now_ns;
 use sinew_figures::Distribution;
 
-use super::case::Form;
+use super::case::MistakeForm;
 use super::races::Two;
 use crate::harness::{Gone, Life, on_thread, on_threads};
 
@@ -55,17 +55,17 @@ impl Carried for Box<Words> {
 
 impl Two {
     /// There and back between two CPUs, each trip; both sides make what they send.
-    pub(super) fn carried_there_and_back(self, form: Form) -> Result<Distribution, Gone> {
+    pub(super) fn carried_there_and_back(self, form: MistakeForm) -> Result<Distribution, Gone> {
         match form {
-            Form::Boxed => self.trips::<Box<Words>>(),
+            MistakeForm::Boxed => self.trips::<Box<Words>>(),
             _ => self.trips::<Words>(),
         }
     }
 
     /// Made, sent, received and read by one thread, each.
-    pub(super) fn carried(self, form: Form) -> Result<Distribution, Gone> {
+    pub(super) fn carried(self, form: MistakeForm) -> Result<Distribution, Gone> {
         on_thread(self.cpus.near, || match form {
-            Form::Boxed => self.passes::<Box<Words>>(),
+            MistakeForm::Boxed => self.passes::<Box<Words>>(),
             _ => self.passes::<Words>(),
         })
     }

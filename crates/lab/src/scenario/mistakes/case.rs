@@ -23,7 +23,7 @@ words! {
 
 words! {
     /// How it is done.
-    pub(super) enum Form {
+    pub(super) enum MistakeForm {
         /// Load, add, store: what `++` of a word is that is not atomic.
         LoadStore = "load_store",
         /// One atomic addition.
@@ -87,30 +87,35 @@ impl Poll {
 /// What rows differ in.
 pub(super) const AXES: &[Axis] = &[
     Axis { name: "mistake", values: Mistake::WORDS },
-    Axis { name: "form", values: Form::WORDS },
+    Axis { name: "form", values: MistakeForm::WORDS },
     Axis { name: "cpus", values: MistakeCpus::WORDS },
     Axis { name: "poll", values: Poll::WORDS },
 ];
 
 /// What is possible, and whether one thread alone shows it, too.
-const CASES: [(Mistake, &[Form], bool); 6] = [
-    (Mistake::Count, &[Form::LoadStore, Form::FetchAdd], false),
-    (Mistake::Value, &[Form::WordByWord, Form::Seqlock], false),
-    (Mistake::Order, &[Form::Relaxed, Form::ReleaseAcquire, Form::FlagFirst], false),
-    (Mistake::Lines, &[Form::OneLine, Form::Apart], false),
-    (Mistake::Capacity, &[Form::Remainder, Form::Compare, Form::Mask], true),
-    (Mistake::Allocation, &[Form::Boxed, Form::InSlot], true),
+const CASES: [(Mistake, &[MistakeForm], bool); 6] = [
+    (Mistake::Count, &[MistakeForm::LoadStore, MistakeForm::FetchAdd], false),
+    (Mistake::Value, &[MistakeForm::WordByWord, MistakeForm::Seqlock], false),
+    (
+        Mistake::Order,
+        &[MistakeForm::Relaxed, MistakeForm::ReleaseAcquire, MistakeForm::FlagFirst],
+        false,
+    ),
+    (Mistake::Lines, &[MistakeForm::OneLine, MistakeForm::Apart], false),
+    (Mistake::Capacity, &[MistakeForm::Remainder, MistakeForm::Compare, MistakeForm::Mask], true),
+    (Mistake::Allocation, &[MistakeForm::Boxed, MistakeForm::InSlot], true),
 ];
 
 /// Why x86 has no row in which relaxed is wrong.
-pub(super) const NOT_ON_X86: &str = "x86 keeps stores in their order, and loads in theirs, and so does a guest that is emulated \
-     on it: relaxed and release-acquire are the same instructions";
+pub(super) const NOT_ON_X86: &str = "x86 keeps stores in their order, and loads in theirs, and so \
+                                     does a guest that is emulated on it: relaxed and \
+                                     release-acquire are the same instructions";
 
 /// A row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MistakeCase {
     pub(super) mistake: Mistake,
-    pub(super) form: Form,
+    pub(super) form: MistakeForm,
     pub(super) cpus: MistakeCpus,
     pub(super) poll: Poll,
 }
@@ -148,7 +153,7 @@ impl MistakeCase {
 
     /// Why it cannot be measured here.
     pub(super) fn obstacle(self, has_two: bool) -> Option<String> {
-        let shows_order = matches!(self.form, Form::Relaxed | Form::ReleaseAcquire);
+        let shows_order = matches!(self.form, MistakeForm::Relaxed | MistakeForm::ReleaseAcquire);
         if shows_order && cfg!(target_arch = "x86_64") {
             return Some(NOT_ON_X86.into());
         }
@@ -166,7 +171,7 @@ mod tests {
         let all = MistakeCase::all();
         let ids: std::collections::BTreeSet<_> = all.iter().map(|case| case.row().id()).collect();
         assert_eq!((all.len(), ids.len()), (7 + 2 * 2 + 3 * 3 + 2 * 2, all.len()));
-        assert!(Form::ALL.iter().all(|form| all.iter().any(|case| case.form == *form)));
+        assert!(MistakeForm::ALL.iter().all(|form| all.iter().any(|case| case.form == *form)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sinew_core::clock::Clock;
 
-use super::case::Form;
+use super::case::MistakeForm;
 use crate::harness::{Cpus, Found, Gone, Life, batches, on_threads};
 
 /// Words of the value that is read while it is written.
@@ -46,11 +46,11 @@ struct Own(u64);
 
 impl Two {
     /// Both sides add one to a word, again and again: what is missing in the end was lost.
-    pub(super) fn count(self, form: Form) -> Result<Raced, Gone> {
+    pub(super) fn count(self, form: MistakeForm) -> Result<Raced, Gone> {
         let word = Apart::default();
         // Relaxed, in all of this: nothing else is handed over with the word.
         let add = |word: &AtomicU64| match form {
-            Form::LoadStore => {
+            MistakeForm::LoadStore => {
                 let found = black_box(word).load(Ordering::Relaxed);
                 black_box(word).store(found + 1, Ordering::Relaxed);
             }
@@ -73,14 +73,14 @@ impl Two {
 
     /// The far side writes a value whose words are all the same, the near side reads it: words that
     /// differ are of two values.
-    pub(super) fn value(self, form: Form) -> Result<Raced, Gone> {
+    pub(super) fn value(self, form: MistakeForm) -> Result<Raced, Gone> {
         let value = &Value::default();
         let (mut done, mut wrong, mut refused) = (0, 0, 0);
         // Moves to the far side, so that it lies on no line of the near one.
         let mut number = 0;
         let near = || {
             let read = match form {
-                Form::WordByWord => Some(value.read()),
+                MistakeForm::WordByWord => Some(value.read()),
                 _ => value.read_between_counts(),
             };
             match read {
@@ -94,7 +94,7 @@ impl Two {
         let far = move || {
             number += 1;
             match form {
-                Form::WordByWord => value.write(number),
+                MistakeForm::WordByWord => value.write(number),
                 _ => value.write_between_counts(number),
             }
         };
@@ -104,10 +104,10 @@ impl Two {
 
     /// The far side writes a word and then a flag, both the same number; the near side loads the
     /// flag and then the word. An older word is wrong: what the flag tells of is not there.
-    pub(super) fn order(self, form: Form) -> Result<Raced, Gone> {
+    pub(super) fn order(self, form: MistakeForm) -> Result<Raced, Gone> {
         let (word, flag) = (&Apart::default(), &Apart::default());
         let (store, load) = match form {
-            Form::ReleaseAcquire => (Ordering::Release, Ordering::Acquire),
+            MistakeForm::ReleaseAcquire => (Ordering::Release, Ordering::Acquire),
             _ => (Ordering::Relaxed, Ordering::Relaxed),
         };
         let (mut done, mut wrong, mut number) = (0, 0, 0);
@@ -121,7 +121,7 @@ impl Two {
             number += 1;
             let of_word = || black_box(&word.0).store(number, Ordering::Relaxed);
             let of_flag = || black_box(&flag.0).store(number, store);
-            if form == Form::FlagFirst {
+            if form == MistakeForm::FlagFirst {
                 of_flag();
                 of_word();
             } else {
@@ -210,9 +210,9 @@ mod tests {
         Some(Two { cpus, clock: Clock::calibrate(), share: Duration::from_millis(20) })
     }
 
-    type Race = fn(Two, Form) -> Result<Raced, Gone>;
+    type Race = fn(Two, MistakeForm) -> Result<Raced, Gone>;
 
-    fn wrong(race: Race, form: Form) -> Option<u64> {
+    fn wrong(race: Race, form: MistakeForm) -> Option<u64> {
         let raced = race(two()?, form).expect("both live");
         assert!(raced.found.median_ns > 0.0 && raced.done + raced.refused > 0);
         Some(raced.wrong)
@@ -220,10 +220,10 @@ mod tests {
 
     #[test]
     fn what_is_right_loses_nothing() {
-        let right: [(Race, Form); 3] = [
-            (Two::count, Form::FetchAdd),
-            (Two::value, Form::Seqlock),
-            (Two::order, Form::ReleaseAcquire),
+        let right: [(Race, MistakeForm); 3] = [
+            (Two::count, MistakeForm::FetchAdd),
+            (Two::value, MistakeForm::Seqlock),
+            (Two::order, MistakeForm::ReleaseAcquire),
         ];
         for (race, form) in right {
             assert!(wrong(race, form).is_none_or(|wrong| wrong == 0), "{form:?}");
@@ -233,10 +233,10 @@ mod tests {
     /// A machine that is busy may keep the sides from meeting: so a few times.
     #[test]
     fn what_is_wrong_is_seen() {
-        let mistakes: [(Race, Form); 3] = [
-            (Two::count, Form::LoadStore),
-            (Two::value, Form::WordByWord),
-            (Two::order, Form::FlagFirst),
+        let mistakes: [(Race, MistakeForm); 3] = [
+            (Two::count, MistakeForm::LoadStore),
+            (Two::value, MistakeForm::WordByWord),
+            (Two::order, MistakeForm::FlagFirst),
         ];
         for (race, form) in mistakes {
             let seen = |_| wrong(race, form).is_none_or(|wrong| wrong > 0);

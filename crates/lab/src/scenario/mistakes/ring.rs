@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use sinew_core::clock::now_ns;
 
-use super::case::{Form, Poll};
+use super::case::{MistakeForm, Poll};
 use super::races::Two;
 use crate::harness::{Found, Gone, Life, THOUSAND, batches, of_means, on_thread, on_threads};
 
@@ -181,20 +181,20 @@ impl<I: Indexes, S: Step> TinyEnd<'_, I, S> {
 
 impl Two {
     /// The time of a thousand messages through a ring of this form, from one CPU to the other.
-    pub(super) fn stream(self, form: Form, poll: Poll) -> Result<Found, Gone> {
+    pub(super) fn stream(self, form: MistakeForm, poll: Poll) -> Result<Found, Gone> {
         match form {
-            Form::OneLine => self.stream_of::<OnOneLine, Masked>(SLOTS, poll),
-            Form::Remainder => self.stream_of::<OnTwoLines, Divided>(SLOTS_UNEVEN, poll),
-            Form::Compare => self.stream_of::<OnTwoLines, Compared>(SLOTS_UNEVEN, poll),
+            MistakeForm::OneLine => self.stream_of::<OnOneLine, Masked>(SLOTS, poll),
+            MistakeForm::Remainder => self.stream_of::<OnTwoLines, Divided>(SLOTS_UNEVEN, poll),
+            MistakeForm::Compare => self.stream_of::<OnTwoLines, Compared>(SLOTS_UNEVEN, poll),
             _ => self.stream_of::<OnTwoLines, Masked>(SLOTS, poll),
         }
     }
 
     /// The same by one thread: each message is written and then read.
-    pub(super) fn there_and_out(self, form: Form) -> Result<Found, Gone> {
+    pub(super) fn there_and_out(self, form: MistakeForm) -> Result<Found, Gone> {
         on_thread(self.cpus.near, || match form {
-            Form::Remainder => self.alone::<Divided>(SLOTS_UNEVEN),
-            Form::Compare => self.alone::<Compared>(SLOTS_UNEVEN),
+            MistakeForm::Remainder => self.alone::<Divided>(SLOTS_UNEVEN),
+            MistakeForm::Compare => self.alone::<Compared>(SLOTS_UNEVEN),
             _ => self.alone::<Masked>(SLOTS),
         })
     }

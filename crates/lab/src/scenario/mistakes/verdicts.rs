@@ -154,8 +154,8 @@ fn counted(rows: &[Row], claim: &str, theirs: &str, (what, pair): (&str, Pair)) 
         let refused = refused.map(|n| format!(", {n} refused")).unwrap_or_default();
         let time = factor(rows, pair).map(|ratio| format!("; time of the first: {ratio}"));
         let text = format!(
-            "{wrong}: {}; {right}: {}{refused}{} (holds if: the first goes wrong at least once, the \
-             second never)",
+            "{wrong}: {}; {right}: {}{refused}{} (holds if: the first goes wrong at least once, \
+             the second never)",
             said(of_wrong, what),
             said(of_right, what),
             time.unwrap_or_default()
@@ -177,8 +177,8 @@ fn relaxed(rows: &[Row], is_x86: bool) -> Verdict {
     } else if let Some((relaxed, ordered)) = of("relaxed").zip(of("release_acquire")) {
         let holds = if relaxed.1 > 0.0 && ordered.1 == 0.0 { Holds::Yes } else { Holds::No };
         let text = format!(
-            "relaxed: {}; release and acquire: {}; under every order: {LOOM}{flag_first} (holds if: \
-             the first is stale at least once, the second never)",
+            "relaxed: {}; release and acquire: {}; under every order: {LOOM}{flag_first} (holds \
+             if: the first is stale at least once, the second never)",
             said(relaxed, "stale"),
             said(ordered, "stale")
         );

@@ -34,8 +34,8 @@ impl Batches {
         })
     }
 
-    /// The time of a thousand yields beside another thread on the same CPU that yields as well, and how
-    /// often that one did for each of ours.
+    /// The time of a thousand yields beside another thread on the same CPU that yields as well, and
+    /// how often that one did for each of ours.
     pub(super) fn yields_beside(
         &self,
         scheduling: SyncScheduling,

@@ -238,8 +238,8 @@ fn idle_is_dear(rows: &[Row]) -> Verdict {
         Some((operation.to_string(), over(rows, "wake_up", at("idle"), at("busy"))?))
     };
     let found: Vec<_> = WAKES.iter().filter_map(|of| ratio(of.word())).collect();
-    let criterion = "to wake a sleeper takes at least twice as long where its CPU idles as where it \
-                     is kept awake, by every primitive";
+    let criterion = "to wake a sleeper takes at least twice as long where its CPU idles as where \
+                     it is kept awake, by every primitive";
     let found = ratios(&found, IS_DEAR, criterion);
     Verdict::of("the wake-up of an idle CPU is what is dear", IS_DEAR.to_string(), found)
 }
@@ -253,8 +253,8 @@ fn fifo_changes(rows: &[Row]) -> Verdict {
             format!("{} CPU, {}:", cpus.word(), target.word()).replace("two CPU", "two CPUs");
         found.extend(ratio.map(|ratio| (place, ratio)));
     }
-    let criterion = "FIFO takes within a quarter of what normal scheduling takes, in each place, by \
-                     a futex";
+    let criterion = "FIFO takes within a quarter of what normal scheduling takes, in each place, \
+                     by a futex";
     let found = ratios(&found, NO_CHANGE, criterion);
     let claim = "FIFO changes nothing at a wake-up where nobody competes";
     Verdict::of(claim, NO_CHANGE.to_string(), found)
