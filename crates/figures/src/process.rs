@@ -35,6 +35,109 @@ pub fn cpu(process: u32) -> io::Result<Duration> {
     Ok(taken.map(|taken| taken.cpu).sum())
 }
 
+/// The kernel counts the time of processes in hundredths of a second (proc(5), USER_HZ).
+const HUNDREDTH: Duration = Duration::from_millis(10);
+
+/// CPU time of a process, in hundredths of a second: its own code and the kernel for it, those of
+/// its threads among them that have ended.
+///
+/// # Errors
+/// Why /proc does not say.
+pub fn user_and_system(process: u32) -> io::Result<(Duration, Duration)> {
+    let path = format!("/proc/{process}/stat");
+    let stat = fs::read_to_string(&path).map_err(|error| at(path.as_ref(), error))?;
+    let counts = stat_number(&stat, UTIME).zip(stat_number(&stat, STIME));
+    let (user, system) = counts.ok_or_else(|| io::Error::other(format!("{path}: '{stat}'")))?;
+    Ok((HUNDREDTH * user, HUNDREDTH * system))
+}
+
+/// The processes that a process has started and that live. One that starts meanwhile may be missed.
+///
+/// # Errors
+/// /proc cannot be read.
+pub fn children(process: u32) -> io::Result<Vec<u32>> {
+    let entries = fs::read_dir("/proc").map_err(|error| at("/proc".as_ref(), error))?;
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    let is_child = |id: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat"));
+        stat.is_ok_and(|stat| stat_number(&stat, PARENT) == Some(process))
+    };
+    Ok(entries.flatten().filter_map(number).filter(is_child).collect())
+}
+
+/// How many threads of a process have this name.
+///
+/// # Errors
+/// Why /proc does not say.
+pub fn threads_named(process: u32, name: &str) -> io::Result<usize> {
+    let folder = format!("/proc/{process}/task");
+    let threads = fs::read_dir(&folder).map_err(|error| at(folder.as_ref(), error))?;
+    let has_name = |entry: &fs::DirEntry| {
+        fs::read_to_string(entry.path().join("comm")).is_ok_and(|found| found.trim_end() == name)
+    };
+    Ok(threads.flatten().filter(has_name).count())
+}
+
+/// How often the threads of a process left a CPU, or went to another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// They waited for something.
+    pub voluntary: u64,
+    /// Others were to run.
+    pub involuntary: u64,
+    /// They went on with another CPU; `None` if the kernel does not count that.
+    pub migrations: Option<u64>,
+}
+
+impl Switches {
+    /// Of all threads of a process that live; one that ends meanwhile is not counted.
+    ///
+    /// # Errors
+    /// Why /proc does not say.
+    pub fn of(process: u32) -> io::Result<Switches> {
+        let folder = format!("/proc/{process}/task");
+        let threads = fs::read_dir(&folder).map_err(|error| at(folder.as_ref(), error))?;
+        let mut all = Switches::default();
+        for thread in threads.flatten() {
+            let text = |name| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+            let (status, scheduling) = (text("status"), text("sched"));
+            let count = |text: &str, name| field(text, name).and_then(|it| it.parse().ok());
+            all.voluntary += count(&status, "voluntary_ctxt_switches:").unwrap_or(0);
+            all.involuntary += count(&status, "nonvoluntary_ctxt_switches:").unwrap_or(0);
+            let migrations = count(&scheduling, "se.nr_migrations");
+            all.migrations =
+                migrations.map_or(all.migrations, |more| Some(all.migrations.unwrap_or(0) + more));
+        }
+        Ok(all)
+    }
+
+    /// What was counted since `before`.
+    #[must_use]
+    pub fn since(self, before: Switches) -> Switches {
+        let migrations = self.migrations.zip(before.migrations);
+        Switches {
+            voluntary: self.voluntary.saturating_sub(before.voluntary),
+            involuntary: self.involuntary.saturating_sub(before.involuntary),
+            migrations: migrations.map(|(now, before)| now.saturating_sub(before)),
+        }
+    }
+}
+
+/// Places in /proc/PID/stat behind the name, which may hold anything, from 0.
+const PARENT: usize = 1;
+const UTIME: usize = 11;
+const STIME: usize = 12;
+
+fn stat_number(stat: &str, place: usize) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(place)?.parse().ok()
+}
+
+/// The value on the line that begins so.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(value.trim_start_matches([' ', ':', '\t']).trim_end())
+}
+
 /// Resident memory of a process, KiB: now, and the most that it ever had.
 ///
 /// # Errors
@@ -47,11 +150,8 @@ pub fn resident_kib(process: u32) -> io::Result<(u64, u64)> {
 
 /// One that has ended, but was not waited for, has none.
 fn resident(status: &str) -> Option<(u64, u64)> {
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().strip_suffix("kB")?.trim().parse().ok()
-    };
-    field("VmRSS:").zip(field("VmHWM:"))
+    let kib = |name: &str| field(status, name)?.strip_suffix("kB")?.trim().parse().ok();
+    kib("VmRSS:").zip(kib("VmHWM:"))
 }
 
 /// How often the calling thread has lost its CPU to another one: because it waited, and because it
@@ -66,11 +166,8 @@ pub fn switches_of_this_thread() -> io::Result<u64> {
 }
 
 fn switches(status: &str) -> Option<u64> {
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().parse::<u64>().ok()
-    };
-    Some(field("voluntary_ctxt_switches:")? + field("nonvoluntary_ctxt_switches:")?)
+    let count = |name: &str| field(status, name)?.parse::<u64>().ok();
+    Some(count("voluntary_ctxt_switches:")? + count("nonvoluntary_ctxt_switches:")?)
 }
 
 fn taken(path: &Path) -> io::Result<Taken> {
@@ -108,6 +205,28 @@ mod tests {
         let status = "voluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t45\n";
         assert_eq!(switches(status), Some(195));
         assert_eq!(switches("Name:\tx\n"), None);
+    fn the_kernel_tells_what_a_process_and_its_threads_did() {
+        let own = std::process::id();
+        let before = Switches::of(own).expect("it lives");
+        std::thread::sleep(Duration::from_millis(1));
+        let waited = Switches::of(own).expect("it lives").since(before);
+        assert!(waited.voluntary > 0, "{waited:?}");
+        assert_eq!(threads_named(own, "nobody has this").expect("it lives"), 0);
+        let living = cpu(own).expect("it lives");
+        let (user, system) = user_and_system(own).expect("it lives");
+        // Both are rounded.
+        assert!(user + system + 2 * HUNDREDTH >= living, "{user:?} {system:?} {living:?}");
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep runs");
+        let found = children(own).expect("/proc");
+        child.kill().expect("it is ours");
+        child.wait().expect("it was killed");
+        assert!(found.contains(&child.id()), "{found:?}");
+    }
+
+    #[test]
+    fn a_name_with_brackets_hides_no_number() {
+        let stat = "7 (a) b) c) S 5 7 7 0 -1 4194560 1 0 0 0 12 34 0 0 20 0 1 0 9";
+        assert_eq!([PARENT, UTIME, STIME].map(|it| stat_number(stat, it)), [5, 12, 34].map(Some));
     }
 
     #[test]
