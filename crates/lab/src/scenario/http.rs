@@ -2,7 +2,6 @@
 //! servers with the same answer, with more nodes on the path, and beside flows that sleep.
 
 mod driver;
-mod load;
 mod row;
 mod server;
 mod verdicts;
@@ -11,7 +10,6 @@ use std::time::Duration;
 
 use self::row::{Load, Server, Shape};
 use self::server::ServerRun;
-pub(super) use self::server::{free_address, last_words};
 use super::{CannotRun, Scenario, ScenarioRequest};
 use crate::report::{Axis, Row, ScenarioReport};
 use crate::rounds::{Contender, Session, measure};

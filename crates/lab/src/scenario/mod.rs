@@ -7,14 +7,17 @@ mod http;
 mod jung_kim;
 mod link;
 mod mistakes;
+mod load;
 mod pipeline;
 mod player;
+mod pool;
 mod robot;
 mod select;
 mod services;
 mod shared_size;
 mod switch;
 mod sync;
+mod serving;
 
 use std::path::PathBuf;
 
@@ -98,6 +101,7 @@ pub const SCENARIOS: &[Scenario] = &[
     shared_size::SCENARIO,
     sync::SCENARIO,
     mistakes::SCENARIO,
+    pool::SCENARIO,
 ];
 
 /// The kinds of nodes that a domain of the lab may have, beside `kinds`: those of a program that
@@ -108,6 +112,7 @@ pub fn table(kinds: &Kinds) -> Kinds {
     let nodes = NODES.iter().chain([&pipeline::NODE, &services::NODE]);
     all.nodes.extend(nodes.filter(|row| !known.contains(&row.kind.name)));
     all.services.push(services::SERVICE);
+    all.flows.push(pool::NODE);
     all
 }
 

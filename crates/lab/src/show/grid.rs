@@ -45,9 +45,11 @@ const STATISTICS: [Statistic; 7] = [
     ("standard deviation", Distribution::stddev),
 ];
 
-/// A table for each measure, in the order in which the rows name them.
+/// A table for each measure, in the order in which the rows name them. One that has a value for
+/// each round and no others says nothing here.
 pub(crate) fn measures(rows: &[Row]) -> Vec<Grid> {
-    let names = distinct(rows.iter().flat_map(|row| &row.measures).map(|of| of.name.as_str()));
+    let all = rows.iter().flat_map(|row| &row.measures).filter(|of| of.distribution.n() > 0);
+    let names = distinct(all.map(|of| of.name.as_str()));
     names.into_iter().map(|name| of_measure(rows, name)).collect()
 }
 

@@ -8,6 +8,7 @@ mod guest;
 mod mistakes;
 mod pipeline;
 mod player;
+mod pool;
 mod robot;
 mod services;
 mod shared_size;
@@ -19,6 +20,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use sinew_core::privileges;
+use sinew_flows::FLOWS;
 use sinew_lab::harness::process;
 use sinew_lab::rounds::{Progress, Session};
 use sinew_lab::scenario::{CannotRun, PARTS, ScenarioRequest, Selection, table};
@@ -41,7 +43,11 @@ fn main() -> ExitCode {
     {
         return domain::main(
             descriptor.parse().expect("a number"),
-            &table(&Kinds { services: SERVICES.to_vec(), ..Kinds::default() }),
+            &table(&Kinds {
+                services: SERVICES.to_vec(),
+                flows: FLOWS.to_vec(),
+                ..Kinds::default()
+            }),
         );
     }
     let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
@@ -57,6 +63,11 @@ fn main() -> ExitCode {
         shared_size::TESTS,
         switch::TESTS,
         sync::TESTS,
+        pipeline::TESTS,
+        player::TESTS,
+        pool::TESTS,
+        services::TESTS,
+        robot::TESTS,
     ]
     .concat();
     let mut failed = 0;

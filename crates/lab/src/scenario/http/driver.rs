@@ -7,12 +7,13 @@ use std::time::Duration;
 use sinew_figures::Distribution;
 use sinew_figures::process::{cpu, resident_kib};
 
-use super::load::{Answered, Demand, Enough, drive};
 use super::row::{BEGIN, Load, PING};
-use super::server::{ServerRun, Serving};
+use super::server::ServerRun;
 use crate::harness::{Gone, stay_on};
 use crate::report::{Figure, Row};
 use crate::rounds::Contender;
+use crate::scenario::load::{Answered, Arrivals, Demand, Enough, drive};
+use crate::scenario::serving::Serving;
 
 /// Connections of the steady loads.
 const CONNECTIONS: usize = 64;
@@ -91,7 +92,8 @@ impl ServerRun<'_> {
         enough: Enough,
     ) -> Result<Answered, String> {
         let (address, path) = (serving.address, path.to_owned());
-        let load = Demand { address, path, connections, expected: ANSWER, enough };
+        let (expected, arrivals) = (ANSWER.to_vec(), Arrivals::Closed);
+        let load = Demand { address, path, connections, expected, arrivals, enough };
         drive(&load, || self.is_stopped())
     }
 }

@@ -1,36 +1,25 @@
 //! The servers: ours, started as `sinew run` starts a graph, and bare ones, which are programs of
 //! their own beside this one.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-use std::{env, io, thread};
+use std::{env, thread};
 
 use sinew_core::catalogue::Kind;
-use sinew_runtime::run::{Outcome, Run};
 
 use super::row::{Load, Server, Shape};
 use crate::graph::compiled;
 use crate::harness::process::Killed;
 use crate::harness::{Gone, on_thread};
+use crate::scenario::serving::{LISTENS_WITHIN, LOOK, Serving, free_address, serve_graph};
 
 /// The program of the bare servers.
 const PROGRAM: &str = "sinew-rivals-http";
 /// The name that a spec of the lab has in messages.
 const FILE: &str = "lab http";
-/// Longest sleep of the supervisor.
-const LOOK: Duration = Duration::from_millis(20);
-/// Who does not listen by then never will.
-const LISTENS_WITHIN: Duration = Duration::from_secs(10);
-
-/// A server that answers.
-pub(super) struct Serving {
-    pub(super) address: SocketAddr,
-    /// Its process.
-    pub(super) process: u32,
-}
 
 /// A row that can be run.
 pub(super) struct ServerRun<'a> {
@@ -79,26 +68,7 @@ impl ServerRun<'_> {
     ) -> Result<T, String> {
         let text = self.graph.text(address.port(), self.workers());
         let graph = compiled(FILE, text, Vec::new(), self.kinds, self.server_cpus())?;
-        let mut run = Run::start(graph).map_err(|error| format!("cannot be started: {error}"))?;
-        let begun = Instant::now();
-        let poll = |run: &mut Run| run.poll(LOOK, &mut |_, _| ());
-        while TcpStream::connect(address).is_err() {
-            if !poll(&mut run) || begun.elapsed() > LISTENS_WITHIN {
-                return Err(format!("does not listen on {address}: {}", last_words(&run)));
-            }
-        }
-        let process = run.status().domains[0].pid.ok_or("it has no process")?;
-        let worked = thread::scope(|scope| {
-            let work = scope.spawn(|| work(&Serving { address, process }));
-            while !work.is_finished() && poll(&mut run) {}
-            work.join().unwrap_or_else(|_| Err("the load panicked".into()))
-        });
-        run.stop();
-        while poll(&mut run) {}
-        match run.outcome() {
-            Outcome::Faulted => Err(format!("the graph faulted: {}", last_words(&run))),
-            _ => worked,
-        }
+        serve_graph(graph, address, &mut |_| (), work)
     }
 
     fn serve_rival<T: Send>(
@@ -129,15 +99,6 @@ impl ServerRun<'_> {
     }
 }
 
-/// Why a run has ended, or its last event.
-pub(in crate::scenario) fn last_words(run: &Run) -> String {
-    let faults: Vec<_> = run.faults().iter().map(|(_, at)| at.fault.to_string()).collect();
-    if !faults.is_empty() {
-        return faults.join("; ");
-    }
-    run.events().after(0).last().map_or("no reason known".into(), |event| event.text.clone())
-}
-
 /// Where the bare servers are: beside this program.
 pub(super) fn program() -> Result<PathBuf, String> {
     let found = env::current_exe().map(|path| path.with_file_name(PROGRAM));
@@ -147,9 +108,4 @@ pub(super) fn program() -> Result<PathBuf, String> {
              --manifest-path rivals/http/Cargo.toml --target-dir target"
         )
     })
-}
-
-/// An address of this machine that nobody uses at this moment.
-pub(in crate::scenario) fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

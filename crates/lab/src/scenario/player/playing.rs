@@ -16,7 +16,7 @@ use super::setup::{self, PlayerSetup};
 use super::shown::{self, ShownPicture, in_step_after};
 use crate::report::{Figure, Row};
 use crate::rounds::{Contender, Session};
-use crate::scenario::http::{free_address, last_words};
+use crate::scenario::serving::{free_address, last_words};
 
 /// Between two looks at the page, and so how late an order may be given.
 const LOOK: Duration = Duration::from_millis(50);

@@ -1,15 +1,16 @@
-//! A load of HTTP requests: so many connections, each with one request under way, answered and
-//! asked again at once. It is made to cost less than any server: one thread, epoll, a request that
-//! stands ready, and of an answer no more is read than tells where it ends.
+//! A load of HTTP requests over so many connections, each with one under way at most: a closed loop
+//! asks again as soon as it is answered, an open one when the time has come. It is made to cost less
+//! than any server: one thread, epoll, a request that stands ready, and of an answer no more is read
+//! than tells where it ends.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
-use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use sinew_core::clock::now_ns;
+use sinew_core::sys::timespec;
 use sinew_figures::Distribution;
 use sinew_figures::process::Taken;
 
@@ -18,6 +19,11 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// Longest answer, bytes: its head and a short body.
 const ANSWER_LEN_MAX: usize = 4096;
 
+/// So much is read of an answer that is none, to show its first line and its body.
+const SHOWN_LEN_MAX: usize = 500;
+/// Longest sleep, ns: so soon it sees that nobody wants the load any more.
+const LOOK_NS: u64 = 100_000_000;
+
 /// What is asked of whom.
 #[derive(Clone, Debug)]
 pub(super) struct Demand {
@@ -25,9 +31,20 @@ pub(super) struct Demand {
     pub(super) path: String,
     pub(super) connections: usize,
     /// The body that every answer must have.
-    pub(super) expected: &'static [u8],
+    pub(super) expected: Vec<u8>,
+    pub(super) arrivals: Arrivals,
     /// When it is enough.
     pub(super) enough: Enough,
+}
+
+/// When requests are sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arrivals {
+    /// On each connection as soon as the one before is answered.
+    Closed,
+    /// One each so many ns, answered or not. One that finds no connection free, or the client late,
+    /// is sent later, and its latency counts from when it was to be sent.
+    Every(f64),
 }
 
 /// When a load is enough; the last answers are awaited.
@@ -40,7 +57,7 @@ pub(super) enum Enough {
 /// What came of a load.
 #[derive(Default)]
 pub(super) struct Answered {
-    /// From a request's first byte sent to its answer's last byte read, ns.
+    /// From when a request was sent, or was to be sent, to its answer's last byte read, ns.
     pub(super) latency: Distribution,
     pub(super) answers: u64,
     /// Requests that got another answer, or none.
@@ -53,9 +70,10 @@ pub(super) struct Answered {
     pub(super) taken: Taken,
 }
 
-/// A connection with a request under way.
+/// A connection, with a request under way or free.
 struct Connection {
     stream: TcpStream,
+    /// When that was sent, or was to be.
     asked_ns: u64,
     answer: Vec<u8>,
 }
@@ -70,26 +88,30 @@ pub(super) fn drive(load: &Demand, is_stopped: impl Fn() -> bool) -> Result<Answ
         let stream = connect(load.address).map_err(failed)?;
         epoll::add(&poll, &stream, EventData::new_u64(at as u64), EventFlags::IN)
             .map_err(|error| failed(error.into()))?;
-        connections.push(Connection { stream, asked_ns: 0, answer: Vec::new() });
+        connections.push(Some(Connection { stream, asked_ns: 0, answer: Vec::new() }));
     }
     let (begun_ns, before) = (now_ns(), Taken::by_this_thread().map_err(failed)?);
-    let mut driver = Client { load, request: request.into_bytes(), begun_ns, asked: 0, open: 0 };
-    let mut answered = Answered::default();
-    for connection in &mut connections {
-        driver.ask(connection).map_err(failed)?;
-    }
+    let (request, free) = (request.into_bytes(), (0..connections.len()).rev().collect());
+    let mut client = Client { load, request, connections, free, begun_ns, asked: 0, open: 0 };
+    let (mut answered, mut heard_ns) = (Answered::default(), begun_ns);
     let mut events = Vec::with_capacity(256);
-    let silence = Timespec { tv_sec: SILENCE.as_secs() as i64, tv_nsec: 0 };
-    while driver.open > 0 && !is_stopped() {
+    loop {
+        let next_ns = client.ask().map_err(failed)?;
+        if (client.open == 0 && next_ns.is_none()) || is_stopped() {
+            break;
+        }
+        let sleep_ns = next_ns.map_or(u64::MAX, |next| next.saturating_sub(now_ns()));
         events.clear();
-        epoll::wait(&poll, spare_capacity(&mut events), Some(&silence))
+        epoll::wait(&poll, spare_capacity(&mut events), Some(&timespec(sleep_ns.min(LOOK_NS))))
             .map_err(|error| failed(error.into()))?;
-        if events.is_empty() {
+        if !events.is_empty() || client.open == 0 {
+            heard_ns = now_ns();
+        } else if now_ns() - heard_ns > SILENCE.as_nanos() as u64 {
             return Err(format!("{}: no answer for {} s", load.address, SILENCE.as_secs()));
         }
         for event in &events {
-            let connection = &mut connections[event.data.u64() as usize];
-            driver.hear(connection, &mut answered).map_err(failed)?;
+            client.hear(event.data.u64() as usize, &mut answered).map_err(failed)?;
+            client.ask().map_err(failed)?;
         }
     }
     answered.time = Duration::from_nanos(now_ns() - begun_ns);
@@ -99,6 +121,25 @@ pub(super) fn drive(load: &Demand, is_stopped: impl Fn() -> bool) -> Result<Answ
     Ok(answered)
 }
 
+/// The body of one answer, in words.
+pub(super) fn ask_once(address: SocketAddr, path: &str) -> Result<String, String> {
+    let asked = || -> io::Result<String> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(SILENCE))?;
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    let answer = asked().map_err(|error| format!("{address}{path}: {error}"))?;
+    match answer.split_once("\r\n\r\n") {
+        Some((head, body)) if head.starts_with("HTTP/1.1 200 ") => Ok(body.to_owned()),
+        _ => Err(format!("{address}{path} answered: {answer}")),
+    }
+}
+
 fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -106,10 +147,14 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// What all connections share.
+/// All connections, and what they share.
 struct Client<'a> {
     load: &'a Demand,
     request: Vec<u8>,
+    /// `None`: one that failed. What was left on it could be taken for the next answer.
+    connections: Vec<Option<Connection>>,
+    /// Those without a request under way, by index.
+    free: Vec<usize>,
     begun_ns: u64,
     /// Requests so far.
     asked: u64,
@@ -118,32 +163,43 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// Sends the next request, unless it is enough.
-    fn ask(&mut self, connection: &mut Connection) -> io::Result<()> {
-        let now_ns = now_ns();
-        let is_enough = match self.load.enough {
-            Enough::After(time) => now_ns - self.begun_ns >= time.as_nanos() as u64,
-            Enough::Requests(count) => self.asked >= count,
-        };
-        if is_enough {
-            return Ok(());
+    /// Sends all requests whose time has come, as far as connections are free. When the next one is
+    /// due; `None` if it is enough, or only an answer can free a connection for it.
+    fn ask(&mut self) -> io::Result<Option<u64>> {
+        while let Some(&at) = self.free.last() {
+            let now_ns = now_ns();
+            let due_ns = match self.load.arrivals {
+                Arrivals::Closed => now_ns,
+                Arrivals::Every(ns) => self.begun_ns + (self.asked as f64 * ns) as u64,
+            };
+            let is_enough = match self.load.enough {
+                Enough::After(time) => due_ns - self.begun_ns >= time.as_nanos() as u64,
+                Enough::Requests(count) => self.asked >= count,
+            };
+            if is_enough || due_ns > now_ns {
+                return Ok((!is_enough).then_some(due_ns));
+            }
+            self.free.pop();
+            let Some(connection) = &mut self.connections[at] else { continue };
+            self.asked += 1;
+            self.open += 1;
+            connection.asked_ns = due_ns;
+            connection.answer.clear();
+            // So short a request always finds room: nothing else is under way on this connection.
+            connection.stream.write_all(&self.request)?;
         }
-        connection.asked_ns = now_ns;
-        connection.answer.clear();
-        self.asked += 1;
-        self.open += 1;
-        // So short a request always finds room: nothing else is under way on this connection.
-        connection.stream.write_all(&self.request)
+        Ok(None)
     }
 
-    /// Reads what is there; a whole answer is judged, and the next request sent.
-    fn hear(&mut self, connection: &mut Connection, answered: &mut Answered) -> io::Result<()> {
+    /// Reads what is there; a whole answer is judged, and its connection free again.
+    fn hear(&mut self, at: usize, answered: &mut Answered) -> io::Result<()> {
+        let Some(connection) = &mut self.connections[at] else { return Ok(()) };
         let mut bytes = [0; ANSWER_LEN_MAX];
         let got = match connection.stream.read(&mut bytes) {
             Ok(0) => Err("the server closed the connection".to_owned()),
             Ok(count) => {
                 connection.answer.extend_from_slice(&bytes[..count]);
-                judge(&connection.answer, self.load.expected)
+                judge(&connection.answer, &self.load.expected)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Err(error) => Err(error.to_string()),
@@ -153,23 +209,27 @@ impl Client<'_> {
             Ok(true) => {
                 answered.latency.add(now_ns() - connection.asked_ns);
                 answered.answers += 1;
+                self.free.push(at);
             }
             Err(why) => {
-                // What is left on it could be taken for the next answer: it asks no more.
                 answered.failed += 1;
                 answered.failure.get_or_insert(why);
-                self.open -= 1;
-                return connection.stream.shutdown(std::net::Shutdown::Both).or(Ok(()));
+                self.connections[at] = None;
             }
         }
         self.open -= 1;
-        self.ask(connection)
+        Ok(())
     }
 }
 
 /// Whether an answer is whole and good, not whole yet, or bad.
 fn judge(answer: &[u8], expected: &[u8]) -> Result<bool, String> {
-    let shown = || String::from_utf8_lossy(&answer[..answer.len().min(100)]).into_owned();
+    let shown = || {
+        let text = String::from_utf8_lossy(&answer[..answer.len().min(SHOWN_LEN_MAX)]).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.lines().next().unwrap_or_default();
+        format!("{status} {}", body.trim_end()).trim_end().to_owned()
+    };
     let Some(head) = answer.windows(4).position(|four| four == b"\r\n\r\n") else {
         let is_too_long = answer.len() > ANSWER_LEN_MAX;
         return if is_too_long {
@@ -225,7 +285,8 @@ mod tests {
             address,
             path: "/".into(),
             connections: 1,
-            expected: b"pong",
+            expected: b"pong".to_vec(),
+            arrivals: Arrivals::Closed,
             enough: Enough::Requests(3),
         };
         // The kernel may refuse the request itself: then that is the failure.

@@ -1,0 +1,151 @@
+//! What the number of threads for work that blocks costs a service: a graph whose node works, sleeps
+//! or asks a database on its domain's pool, under 400 users or at a fixed rate.
+
+mod case;
+mod connections;
+mod database;
+mod driver;
+mod kind;
+mod request;
+mod verdicts;
+mod work;
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use self::case::{AXES, Load, PoolCase};
+use self::database::Server;
+use self::driver::{Bench, PoolRun};
+use self::kind::Database;
+pub(super) use self::kind::NODE;
+use super::{CannotRun, Scenario, ScenarioRequest};
+use crate::graph::Files;
+use crate::report::{Row, ScenarioReport};
+use crate::rounds::{Contender, Session, measure};
+
+/// The scenario's row in the table.
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "pool",
+    about: "what the number of threads for blocking work costs a service: throughput, tails, CPU \
+            and switches per request, closed and open loop",
+    axes: AXES,
+    takes_rivals: false,
+    takes_image: false,
+    run,
+};
+
+/// Rounds, if nobody asks for another number, and how long a row is measured in each.
+const ROUNDS: u32 = 7;
+const SHARE: Duration = Duration::from_secs(3);
+/// The same of the short form.
+const QUICK_ROUNDS: u32 = 3;
+const QUICK_SHARE: Duration = Duration::from_millis(800);
+
+/// The kinds that its graph needs from the program.
+const KINDS: [&str; 2] = ["listener", "lab_request"];
+
+fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
+    request.needs(&KINDS, "the flow nodes")?;
+    let rows = PoolCase::all(request.quick).into_iter().map(|case| (case, case.row())).collect();
+    let mut rows = request.only.pick(rows, |(_, row)| &row.axes)?;
+    // Before anything else runs.
+    let units = work::calibrate();
+    let _files = Files::write().map_err(CannotRun)?;
+    let (databases, missing) = databases(&mut rows).map_err(CannotRun)?;
+    let kinds = request.kinds.catalogue();
+    let bench = Bench {
+        session,
+        cpus: &request.cpus,
+        kinds: &kinds,
+        share: if request.quick { QUICK_SHARE } else { SHARE },
+        units,
+        databases,
+        rates: RefCell::default(),
+    };
+    let contender = |(case, row)| (row, Box::new(PoolRun::new(&bench, case)) as Box<dyn Contender>);
+    let contenders = rows.into_iter().map(contender).collect();
+    let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
+    let mut report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
+    report.tables = verdicts::tables(&report.rows);
+    report.verdicts = verdicts::of(&report.rows);
+    report.notes = NOTES.map(Into::into).to_vec();
+    report.notes.insert(0, format!("a request is {units} units of CPU work in all rows"));
+    report.notes.extend(missing);
+    Ok(report)
+}
+
+const NOTES: [&str; 4] = [
+    "a unit is some arithmetic and, but for load 'control', a random line of a working set of \
+     256 KiB that each thread of the pool has; calibrated once so that a request takes about \
+     300 us alone",
+    "closed: 400 users, each with one request under way; open: one request each so many us, \
+     counted from when it was to be sent, at a share of what 15 threads served of the closed loop \
+     in the first round",
+    "all rows: server, database and load on all CPUs; a graph of its own in each round",
+    "cpu_user and cpu_system: of the server's process by the kernel's count, in steps of 10 ms; \
+     cpu_database: of PostgreSQL's processes; of the thread that makes the load: cpu_client; all \
+     per request",
+];
+
+/// Starts what the rows ask. Where PostgreSQL is missing, they ask SQLite and say so: also a note
+/// for the report.
+type Databases = (Vec<(Database, Server)>, Option<String>);
+
+fn databases(rows: &mut Vec<(PoolCase, Row)>) -> Result<Databases, String> {
+    let mut found = Vec::new();
+    let mut missing = None;
+    let asks =
+        |rows: &[(PoolCase, Row)], database| rows.iter().any(|(case, _)| case.database == database);
+    if asks(rows, Database::Postgres) {
+        match Server::postgres() {
+            Ok(server) => found.push((Database::Postgres, server)),
+            Err(why) => {
+                on_sqlite(rows, &why);
+                missing = Some(format!("without PostgreSQL, on SQLite: {why}"));
+            }
+        }
+    }
+    if asks(rows, Database::Sqlite) {
+        found.push((Database::Sqlite, Server::sqlite()?));
+    }
+    Ok((found, missing))
+}
+
+/// Has the rows that were to ask PostgreSQL ask SQLite, each row once.
+fn on_sqlite(rows: &mut Vec<(PoolCase, Row)>, why: &str) {
+    let mut seen = Vec::new();
+    rows.retain_mut(|(case, row)| {
+        if case.load == Load::Hang {
+            row.skipped = Some(format!("SQLite has no query that never returns: {why}"));
+        } else if case.database == Database::Postgres {
+            case.database = Database::Sqlite;
+            *row = case.row();
+            row.notes.push(format!("SQLite instead of PostgreSQL: {why}"));
+        }
+        let is_new = !seen.contains(case);
+        seen.push(*case);
+        is_new
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_postgres_each_row_asks_sqlite_once_and_says_why() {
+        let mut rows: Vec<_> =
+            PoolCase::all(false).into_iter().map(|case| (case, case.row())).collect();
+        on_sqlite(&mut rows, "it is not there");
+        for (at, (case, row)) in rows.iter().enumerate() {
+            if row.skipped.is_some() {
+                assert_eq!(case.load, Load::Hang);
+                continue;
+            }
+            assert_ne!(case.database, Database::Postgres);
+            assert!(rows[..at].iter().all(|(other, _)| other != case), "{}", row.id());
+            let is_told = row.notes == ["SQLite instead of PostgreSQL: it is not there"];
+            assert_eq!(is_told, case.database == Database::Sqlite, "{}", row.id());
+        }
+    }
+}

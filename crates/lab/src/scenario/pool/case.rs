@@ -1,0 +1,167 @@
+//! What is measured: the load, how requests arrive, how many threads serve them, and whom they ask.
+
+use std::time::Duration;
+
+use super::kind::Database;
+use super::request::{Asked, CONNECTIONS};
+use crate::report::{Axis, Row};
+use crate::words::words;
+
+/// What rows differ in.
+pub(super) const AXES: &[Axis] = &[
+    Axis { name: "load", values: Load::WORDS },
+    Axis { name: "arrivals", values: Arriving::WORDS },
+    Axis { name: "threads", values: THREADS },
+    Axis { name: "database", values: Database::WORDS },
+];
+
+/// Threads for work that blocks, by the words of the axis.
+pub(super) const THREADS: &[&str] =
+    &["1", "2", "4", "8", "15", "16", "32", "64", "128", "200", "400"];
+/// Those that the source compares.
+pub(super) const BEFORE: &str = "200";
+pub(super) const AFTER: &str = "15";
+
+words! {
+    /// What a request is.
+    pub(super) enum Load {
+        /// CPU work over a working set, and a query over ten connections.
+        Query = "query",
+        /// The same over four.
+        Query4 = "query_4",
+        /// CPU work over a working set, and a sleep of 1 ms.
+        Sleep1Ms = "sleep_1ms",
+        /// The same with 3 ms.
+        Sleep3Ms = "sleep_3ms",
+        /// CPU work over a working set.
+        Cpu = "cpu",
+        /// The same units without a working set: it must show nothing of caches.
+        Control = "control",
+        /// A query that never returns, on every thread: how soon the lab is rid of that.
+        Hang = "hang",
+    }
+}
+
+words! {
+    /// When requests come.
+    pub(super) enum Arriving {
+        /// From 400 users, each as soon as it has its answer.
+        Closed = "closed",
+        /// At a fixed rate: 50 % of what 15 threads serve of the closed loop.
+        Open50 = "open_50",
+        /// 80 %.
+        Open80 = "open_80",
+        /// 95 %.
+        Open95 = "open_95",
+    }
+}
+
+impl Load {
+    /// What each request asks for.
+    pub(super) fn asked(self) -> Asked {
+        let [ten, four] = CONNECTIONS;
+        let with_set = Asked { has_set: true, ..Asked::default() };
+        let sleeping = |ms| Asked { sleep: Duration::from_millis(ms), ..with_set };
+        match self {
+            Load::Query => Asked { connections: Some(ten), ..with_set },
+            Load::Query4 => Asked { connections: Some(four), ..with_set },
+            Load::Sleep1Ms => sleeping(1),
+            Load::Sleep3Ms => sleeping(3),
+            Load::Cpu => with_set,
+            Load::Control => Asked::default(),
+            Load::Hang => Asked { connections: Some(ten), hangs: true, ..Asked::default() },
+        }
+    }
+
+    /// Whom it asks where all is there.
+    fn database(self) -> Database {
+        if self.asked().connections.is_some() { Database::Postgres } else { Database::None }
+    }
+}
+
+impl Arriving {
+    /// The share of the closed loop's rate; `None` of the closed loop.
+    pub(super) fn share(self) -> Option<f64> {
+        match self {
+            Arriving::Closed => None,
+            Arriving::Open50 => Some(0.5),
+            Arriving::Open80 => Some(0.8),
+            Arriving::Open95 => Some(0.95),
+        }
+    }
+}
+
+/// A row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PoolCase {
+    pub(super) load: Load,
+    pub(super) arriving: Arriving,
+    pub(super) threads: &'static str,
+    pub(super) database: Database,
+}
+
+/// Rows of one load that arrive in one way: with so many threads each.
+type Group = (Load, Arriving, &'static [&'static str]);
+
+const WHOLE: &[Group] = &[
+    (Load::Query, Arriving::Closed, THREADS),
+    (Load::Query4, Arriving::Closed, THREADS),
+    (Load::Sleep1Ms, Arriving::Closed, THREADS),
+    (Load::Sleep3Ms, Arriving::Closed, THREADS),
+    (Load::Cpu, Arriving::Closed, THREADS),
+    (Load::Control, Arriving::Closed, &["2", AFTER, "64", BEFORE, "400"]),
+    (Load::Query, Arriving::Open50, &["8", AFTER, "64", BEFORE]),
+    (Load::Query, Arriving::Open80, &["8", AFTER, "64", BEFORE]),
+    (Load::Query, Arriving::Open95, &["8", AFTER, "64", BEFORE]),
+    (Load::Hang, Arriving::Closed, &["2"]),
+];
+/// Those of the whole form that ask SQLite.
+const WITH_SQLITE: Group = (Load::Query, Arriving::Closed, &["2", "8", AFTER, "64", BEFORE]);
+const QUICK: &[Group] = &[
+    (Load::Query, Arriving::Closed, &["2", "8", AFTER, "64", BEFORE]),
+    (Load::Control, Arriving::Closed, &[AFTER, BEFORE]),
+    (Load::Query, Arriving::Open80, &[AFTER, BEFORE]),
+];
+
+impl PoolCase {
+    /// All rows of a form.
+    pub(super) fn all(quick: bool) -> Vec<PoolCase> {
+        let of = |&(load, arriving, threads): &Group, database| {
+            let case = move |&threads| PoolCase { load, arriving, threads, database };
+            threads.iter().map(case)
+        };
+        let groups = if quick { QUICK } else { WHOLE };
+        let rows = groups.iter().flat_map(|group| of(group, group.0.database()));
+        let more = (!quick).then(|| of(&WITH_SQLITE, Database::Sqlite));
+        rows.chain(more.into_iter().flatten()).collect()
+    }
+
+    /// What it is in the report.
+    pub(super) fn row(&self) -> Row {
+        Row::of(&[
+            ("load", self.load.word()),
+            ("arrivals", self.arriving.word()),
+            ("threads", self.threads),
+            ("database", self.database.word()),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_stands_on_the_axes_and_none_twice() {
+        for quick in [false, true] {
+            let rows: Vec<_> = PoolCase::all(quick).iter().map(PoolCase::row).collect();
+            for row in &rows {
+                for (name, value) in &row.axes {
+                    let axis = AXES.iter().find(|axis| axis.name == name).expect("an axis");
+                    assert!(axis.values.contains(&value.as_str()), "{name}={value}");
+                }
+                assert_eq!(rows.iter().filter(|other| other.axes == row.axes).count(), 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The databases: a PostgreSQL server of the lab's own, in a folder for what is temporary, which
+//! ends with the lab whatever ends that; and a file of SQLite.
+
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use postgres::NoTls;
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use sinew_core::sys::end_with_parent;
+
+use super::connections::{Place, ROWS, USER, config, make_sqlite};
+use crate::graph::folder;
+use crate::harness::process::Killed;
+
+/// Where Debian has PostgreSQL, in a folder for each version.
+const DEBIAN: &str = "/usr/lib/postgresql";
+/// Who runs it where the lab is root, which it refuses to be: the first of them that there is.
+const USERS: [&str; 2] = ["postgres", "nobody"];
+/// Who does not answer by then never will.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+/// How long it may take to end; then it is killed.
+const END_MAX: Duration = Duration::from_secs(5);
+/// Between two looks whether it has come up, or ended.
+const LOOK: Duration = Duration::from_millis(20);
+/// Its settings: nothing must survive the lab, nothing comes from elsewhere, nothing runs beside the
+/// queries, and its memory has no name outside its folder. A query that never returns keeps its
+/// connection also after who asked has been killed.
+const SETTINGS: [&str; 8] = [
+    "listen_addresses=",
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+    "autovacuum=off",
+    "max_connections=200",
+    "shared_buffers=16MB",
+    "dynamic_shared_memory_type=mmap",
+];
+
+/// What queries are asked from; it ends when this is dropped.
+pub(super) struct Server {
+    pub(super) place: Place,
+    /// Of PostgreSQL.
+    process: Option<Killed>,
+}
+
+impl Server {
+    /// A file of SQLite.
+    pub(super) fn sqlite() -> Result<Server, String> {
+        Ok(Server { place: make_sqlite(&folder())?, process: None })
+    }
+
+    /// A PostgreSQL server with its table. The kernel ties it to the calling thread.
+    pub(super) fn postgres() -> Result<Server, String> {
+        let programs = programs().ok_or("PostgreSQL is not installed (Debian: postgresql)")?;
+        let (folder, user) = (folder().join("postgres"), user()?);
+        fs::create_dir(&folder).map_err(|error| format!("PostgreSQL's folder: {error}"))?;
+        if let Some((user, group)) = user {
+            chown(&folder, Some(user), Some(group))
+                .map_err(|error| format!("PostgreSQL's folder: {error}"))?;
+        }
+        let command = |name: &str| {
+            let mut command = Command::new(programs.join(name));
+            if let Some((user, group)) = user {
+                command.uid(user).gid(group);
+            }
+            // A group of its own: what the terminal sends is for the lab.
+            command.current_dir(&folder).process_group(0).stdin(Stdio::null());
+            end_with_parent(&mut command);
+            command
+        };
+        let data = folder.join("data");
+        let mut init = command("initdb");
+        init.args(["--auth=trust", "--no-sync", "--no-locale", "--encoding=UTF8"]);
+        let init = init.args(["--username", USER, "-D"]).arg(&data).output();
+        let init = init.map_err(|error| format!("initdb cannot be started: {error}"))?;
+        if !init.status.success() {
+            let said = String::from_utf8_lossy(&init.stderr);
+            let last = said.trim_end().lines().last().unwrap_or_default();
+            return Err(format!("initdb: {}: {last}", init.status));
+        }
+        let mut server = command("postgres");
+        server.arg("-D").arg(&data).arg("-k").arg(&folder).stdout(Stdio::null());
+        server.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        let log = fs::File::create(folder.join("log"));
+        let log = log.map_err(|error| format!("PostgreSQL's log: {error}"))?;
+        let process = server.stderr(log).spawn();
+        let process = process.map_err(|error| format!("PostgreSQL cannot be started: {error}"))?;
+        let mut server =
+            Server { place: Place::Postgres(folder.clone()), process: Some(Killed(process)) };
+        server.fill(&folder)?;
+        Ok(server)
+    }
+
+    /// The process whose children serve queries.
+    pub(super) fn process(&self) -> Option<u32> {
+        self.process.as_ref().map(|process| process.0.id())
+    }
+
+    /// Waits until it answers, and makes the table.
+    fn fill(&mut self, folder: &Path) -> Result<(), String> {
+        let begun = Instant::now();
+        let mut client = loop {
+            match config(folder).connect(NoTls) {
+                Ok(client) => break client,
+                Err(error) if self.has_ended() || begun.elapsed() > ANSWERS_WITHIN => {
+                    let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+                    let last = log.trim_end().lines().last().unwrap_or_default();
+                    return Err(format!("PostgreSQL does not answer: {error}; {last}"));
+                }
+                Err(_) => thread::sleep(LOOK),
+            }
+        };
+        let last = ROWS - 1;
+        let table = format!(
+            "CREATE TABLE items (id integer PRIMARY KEY, text text NOT NULL); \
+             INSERT INTO items SELECT id, 'item ' || id FROM generate_series(0, {last}) AS id; \
+             ANALYZE items"
+        );
+        client.batch_execute(&table).map_err(|error| format!("PostgreSQL: {error}"))
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.process.as_mut().is_none_or(|it| !matches!(it.0.try_wait(), Ok(None)))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(process) = &self.process {
+            // Its order to end at once without waiting for who is connected; gone is as good.
+            let _ = kill_process(Pid::from_child(&process.0), Signal::INT);
+        }
+        let begun = Instant::now();
+        while !self.has_ended() && begun.elapsed() < END_MAX {
+            thread::sleep(LOOK);
+        }
+        self.process = None;
+        // What cannot be removed is in the folder for what is temporary.
+        let _ = match &self.place {
+            Place::Postgres(folder) => fs::remove_dir_all(folder),
+            Place::Sqlite(folder) => fs::remove_file(folder.join(super::connections::FILE)),
+        };
+    }
+}
+
+/// The folder with the programs of the newest PostgreSQL; `None` if there is none.
+pub(super) fn programs() -> Option<PathBuf> {
+    let versions = fs::read_dir(DEBIAN).into_iter().flatten().flatten();
+    let newest = versions
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse::<u32>().ok()?, entry.path())))
+        .map(|(version, path)| (version, path.join("bin")))
+        .filter(|(_, path)| has_both(path))
+        .max();
+    let paths = env::var_os("PATH").unwrap_or_default();
+    newest.map(|(_, path)| path).or_else(|| env::split_paths(&paths).find(|path| has_both(path)))
+}
+
+fn has_both(folder: &Path) -> bool {
+    ["initdb", "postgres"].iter().all(|name| folder.join(name).is_file())
+}
+
+/// User and group that PostgreSQL is to have: none but ours, unless we are root.
+fn user() -> Result<Option<(u32, u32)>, String> {
+    if !geteuid().is_root() {
+        return Ok(None);
+    }
+    let users = fs::read_to_string("/etc/passwd").map_err(|error| format!("users: {error}"))?;
+    let found = USERS.iter().find_map(|name| ids(&users, name));
+    found.map(Some).ok_or_else(|| {
+        format!("PostgreSQL refuses root, and there is no user {}", USERS.join(" or "))
+    })
+}
+
+fn ids(users: &str, name: &str) -> Option<(u32, u32)> {
+    let mut lines = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let line = lines.find(|line| line.first() == Some(&name))?;
+    Some((line.get(2)?.parse().ok()?, line.get(3)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_found_by_its_whole_name() {
+        let users = "root:x:0:0:root:/root:/bin/sh\npostgres2:x:7:8::/:/x\npostgres:x:101:104::/:x";
+        assert_eq!(ids(users, "postgres"), Some((101, 104)));
+        assert_eq!(ids(users, "nobody"), None);
+    }
+}

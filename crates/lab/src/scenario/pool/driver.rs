@@ -1,0 +1,348 @@
+//! Runs a row: starts a graph whose pool has so many threads, puts the load on it, counts what all
+//! of that took.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use sinew_core::catalogue::Kind;
+use sinew_core::clock::now_ns;
+use sinew_figures::Distribution;
+use sinew_figures::process::{Switches, children, threads_named, user_and_system};
+
+use super::case::{AFTER, Arriving, Load, PoolCase};
+use super::connections::Place;
+use super::database::Server;
+use super::kind::Database;
+use super::request::COUNTED;
+use crate::graph::compiled;
+use crate::report::{Figure, Row};
+use crate::rounds::{Contender, Session};
+use crate::scenario::load::{Answered, Arrivals, Demand, Enough, ask_once, drive};
+use crate::scenario::serving::{Serving, free_address, serve_graph};
+
+/// Users of the closed loop, and most requests under way of the open one.
+const USERS: usize = 400;
+/// Requests before anything counts: each of the most threads gets one or two.
+const WARM_UP: u64 = 2 * USERS as u64;
+/// How many queries that never return are sent, and how long nobody answers them: then the graph is
+/// told to stop.
+const HUNG: u64 = 8;
+const HANG: Duration = Duration::from_millis(500);
+/// The name that a spec of the lab has in messages.
+const FILE: &str = "lab pool";
+/// What starting, warming up and stopping a graph takes, about.
+const START: Duration = Duration::from_millis(600);
+/// The name of the pool's threads.
+const THREAD: &str = "blocking";
+
+/// What all rows share.
+pub(super) struct Bench<'a> {
+    pub(super) session: &'a Session<'a>,
+    pub(super) cpus: &'a [u32],
+    pub(super) kinds: &'a [&'static Kind],
+    pub(super) share: Duration,
+    /// CPU work of a request.
+    pub(super) units: u64,
+    /// Those that rows ask.
+    pub(super) databases: Vec<(Database, Server)>,
+    /// Requests a second of the closed loop with [`AFTER`] threads, when it was first measured: the
+    /// same rates for all rounds.
+    pub(super) rates: RefCell<Vec<((Load, Database), f64)>>,
+}
+
+/// What a round found.
+struct Served {
+    answered: Answered,
+    took: Took,
+    /// Threads of the pool at the end.
+    threads: usize,
+}
+
+/// What server and database took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Took {
+    user: Duration,
+    system: Duration,
+    database: Duration,
+    switches: Switches,
+}
+
+impl Took {
+    /// Until now.
+    fn by(server: u32, database: Option<u32>) -> io::Result<Took> {
+        let (user, system) = user_and_system(server)?;
+        let mut all = Took { user, system, switches: Switches::of(server)?, ..Took::default() };
+        if let Some(parent) = database {
+            for process in [vec![parent], children(parent)?].concat() {
+                // One that has ended meanwhile did no query.
+                let (user, system) = user_and_system(process).unwrap_or_default();
+                all.database += user + system;
+            }
+        }
+        Ok(all)
+    }
+
+    fn since(self, before: Took) -> Took {
+        Took {
+            user: self.user.saturating_sub(before.user),
+            system: self.system.saturating_sub(before.system),
+            database: self.database.saturating_sub(before.database),
+            switches: self.switches.since(before.switches),
+        }
+    }
+}
+
+impl Bench<'_> {
+    /// The graph of a row.
+    fn text(&self, case: PoolCase, port: u16) -> String {
+        let place = self.databases.iter().find(|(it, _)| *it == case.database);
+        let folder = place.map_or(Path::new(""), |(_, server)| match &server.place {
+            Place::Postgres(folder) | Place::Sqlite(folder) => folder,
+        });
+        let (threads, units) = (case.threads, self.units);
+        let (database, folder) = (case.database.word(), folder.display());
+        format!(
+            "name: pool\n\
+             domains: {{service: {{stop_deadline: 1s, \
+                 flows: {{workers: 1, blocking: {threads}}}}}}}\n\
+             nodes:\n\
+             - {{kind: listener, name: listener, port: {port}, \
+                 ports: {{out: [{{name: request, port: in}}]}}}}\n\
+             - {{kind: lab_request, name: request, units: {units}, database: '{database}', \
+                 folder: '{folder}'}}\n"
+        )
+    }
+
+    /// Runs the graph of a row as long as `work` takes.
+    fn serve<T: Send>(
+        &self,
+        case: PoolCase,
+        work: impl FnOnce(&Serving) -> Result<T, String> + Send,
+    ) -> Result<T, String> {
+        let address = free_address().map_err(|error| format!("no free port: {error}"))?;
+        let text = self.text(case, address.port());
+        let graph = compiled(FILE, text, Vec::new(), self.kinds, self.cpus)?;
+        serve_graph(graph, address, &mut |_| (), work)
+    }
+
+    /// Has every thread of a row wait for a query that never returns, and tells the graph to stop.
+    /// How long that takes, ns.
+    fn hang(&self, case: PoolCase) -> Result<u64, String> {
+        let on = self.on(case, Arrivals::Closed);
+        let told_ns = self.serve(case, |serving| {
+            let until_ns = now_ns() + HANG.as_nanos() as u64;
+            let is_over = || now_ns() >= until_ns;
+            let answered = on.drive(serving, on.arrivals, Enough::Requests(HUNG), &is_over)?;
+            match answered.answers {
+                0 => Ok(now_ns()),
+                answers => Err(format!("{answers} of the queries that never return were answered")),
+            }
+        })?;
+        Ok(now_ns() - told_ns)
+    }
+
+    fn on(&self, case: PoolCase, arrivals: Arrivals) -> On {
+        let server = self.databases.iter().find(|(it, _)| *it == case.database);
+        let database = server.and_then(|(_, server)| server.process());
+        let (load, units, share) = (case.load, self.units, self.share);
+        On { load, arrivals, units, share, database }
+    }
+
+    /// Measures a row once.
+    fn run(&self, case: PoolCase, arrivals: Arrivals) -> Result<Served, String> {
+        let on = self.on(case, arrivals);
+        let stop = self.session.stop;
+        // Relaxed: it carries nothing but itself.
+        let is_stopped = || stop.load(Ordering::Relaxed);
+        self.serve(case, |serving| on.measure(serving, &is_stopped))
+    }
+
+    /// The rate of the closed loop with as many threads as the source has after its change.
+    fn rate(&self, case: PoolCase) -> Result<f64, String> {
+        let key = (case.load, case.database);
+        let known = self.rates.borrow().iter().find(|(it, _)| *it == key).map(|(_, rate)| *rate);
+        if let Some(rate) = known {
+            return Ok(rate);
+        }
+        let closed = PoolCase { arriving: Arriving::Closed, threads: AFTER, ..case };
+        let served = self.run(closed, Arrivals::Closed)?;
+        Ok(self.learn(closed, &served))
+    }
+
+    /// Remembers the rate that this round reached, unless an earlier one is known.
+    fn learn(&self, case: PoolCase, served: &Served) -> f64 {
+        let rate = served.answered.answers as f64 / served.answered.time.as_secs_f64();
+        let is_reference = case.arriving == Arriving::Closed && case.threads == AFTER;
+        let key = (case.load, case.database);
+        let mut rates = self.rates.borrow_mut();
+        if is_reference && rates.iter().all(|(it, _)| *it != key) {
+            rates.push((key, rate));
+        }
+        rate
+    }
+}
+
+/// The load of a row, on the thread that makes it.
+struct On {
+    load: Load,
+    arrivals: Arrivals,
+    units: u64,
+    share: Duration,
+    /// The database's process.
+    database: Option<u32>,
+}
+
+impl On {
+    fn measure(&self, serving: &Serving, is_stopped: &dyn Fn() -> bool) -> Result<Served, String> {
+        let failed = |error: io::Error| format!("cannot read what the server took: {error}");
+        self.drive(serving, Arrivals::Closed, Enough::Requests(WARM_UP), is_stopped)?;
+        let counted = |serving: &Serving| -> Result<u64, String> {
+            let count = ask_once(serving.address, COUNTED)?;
+            count.parse().map_err(|_| format!("it counted '{count}'"))
+        };
+        let (counted_before, before) =
+            (counted(serving)?, Took::by(serving.process, self.database).map_err(failed)?);
+        let answered = self.drive(serving, self.arrivals, Enough::After(self.share), is_stopped)?;
+        let took = Took::by(serving.process, self.database).map_err(failed)?.since(before);
+        let threads = threads_named(serving.process, THREAD).map_err(failed)?;
+        let (done, told) = (counted(serving)? - counted_before, answered.answers * self.units);
+        if done != told && !is_stopped() {
+            return Err(format!("the server did {done} units of work, and answered for {told}"));
+        }
+        Ok(Served { answered, took, threads })
+    }
+
+    /// Puts the load on a server; each of its answers says how many units were done for it.
+    fn drive(
+        &self,
+        serving: &Serving,
+        arrivals: Arrivals,
+        enough: Enough,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Answered, String> {
+        let (path, expected) = (self.load.asked().to_string(), self.units.to_string().into_bytes());
+        let (address, connections) = (serving.address, USERS);
+        let demand = Demand { address, path, connections, expected, arrivals, enough };
+        let answered = drive(&demand, is_stopped)?;
+        match &answered.failure {
+            Some(why) => Err(format!("{} requests failed: {why}", answered.failed)),
+            None => Ok(answered),
+        }
+    }
+}
+
+/// A row that can be run.
+pub(super) struct PoolRun<'a> {
+    bench: &'a Bench<'a>,
+    case: PoolCase,
+    all: Totals,
+}
+
+/// What all rounds found.
+#[derive(Default)]
+struct Totals {
+    answers: f64,
+    time: Duration,
+    took: Took,
+    client: Duration,
+}
+
+impl<'a> PoolRun<'a> {
+    pub(super) fn new(bench: &'a Bench<'a>, case: PoolCase) -> PoolRun<'a> {
+        PoolRun { bench, case, all: Totals::default() }
+    }
+
+    fn add(&mut self, row: &mut Row, served: &Served) {
+        let Served { answered, took, threads } = served;
+        let answers = answered.answers.max(1) as f64;
+        let round = row.measure("time_per_request").map_or(0, |measure| measure.rounds.len());
+        let latency = &answered.latency;
+        let median = latency.quantile(0.5).unwrap_or_default();
+        row.measure_mut("latency").add_round(latency, median as f64, None);
+        let mut add = |name: &str, ns: f64| {
+            row.measure_mut(name).add_round(&Distribution::new(), ns, None);
+        };
+        for (name, time) in [
+            ("time_per_request", answered.time),
+            ("cpu_user", took.user),
+            ("cpu_system", took.system),
+            ("cpu_database", took.database),
+            ("cpu_client", answered.taken.cpu),
+        ] {
+            add(name, time.as_nanos() as f64 / answers);
+        }
+        for (name, share) in [("latency_p95", 0.95), ("latency_p99", 0.99)] {
+            let measure = row.measure_mut(name);
+            // Only as long as each round had it: rounds of two rows are compared one by one.
+            if let Some(ns) = latency.quantile(share).filter(|_| measure.rounds.len() == round) {
+                measure.add_round(&Distribution::new(), ns as f64, None);
+            }
+        }
+        let (all, more) = (&mut self.all, took);
+        all.answers += answers;
+        all.time += answered.time;
+        all.client += answered.taken.cpu;
+        all.took.user += more.user;
+        all.took.system += more.system;
+        all.took.database += more.database;
+        let (switches, more) = (&mut all.took.switches, more.switches);
+        switches.voluntary += more.voluntary;
+        switches.involuntary += more.involuntary;
+        switches.migrations =
+            more.migrations.map(|more| more + switches.migrations.unwrap_or_default());
+        row.figures = all.figures(*threads);
+    }
+}
+
+impl Totals {
+    fn figures(&self, threads: usize) -> Vec<Figure> {
+        let Took { user, system, database, switches } = self.took;
+        let us = |name: &str, time: Duration| {
+            Figure::of(name, "us", time.as_secs_f64() * 1e6 / self.answers)
+        };
+        let each = |name: &str, count: u64| Figure::of(name, "", count as f64 / self.answers);
+        let rate = self.answers / self.time.as_secs_f64().max(f64::MIN_POSITIVE);
+        let mut figures = vec![
+            Figure::of("requests", "1/s", rate),
+            us("cpu_user", user),
+            us("cpu_system", system),
+            us("cpu_database", database),
+            us("cpu_client", self.client),
+            each("voluntary_switches", switches.voluntary),
+            each("involuntary_switches", switches.involuntary),
+        ];
+        figures.extend(switches.migrations.map(|count| each("migrations", count)));
+        figures.push(Figure::of("threads_at_end", "", threads as f64));
+        figures
+    }
+}
+
+impl Contender for PoolRun<'_> {
+    fn round(&mut self, row: &mut Row) -> Result<(), String> {
+        if self.case.load == Load::Hang {
+            let ns = self.bench.hang(self.case)?;
+            let mut values = Distribution::new();
+            values.add(ns);
+            row.measure_mut("end_after_hang").add_round(&values, ns as f64, None);
+            return Ok(());
+        }
+        let arrivals = match self.case.arriving.share() {
+            None => Arrivals::Closed,
+            Some(share) => Arrivals::Every(1e9 / (share * self.bench.rate(self.case)?)),
+        };
+        let served = self.bench.run(self.case, arrivals)?;
+        // What was cut short is no round.
+        if !self.bench.session.is_stopped() {
+            self.bench.learn(self.case, &served);
+            self.add(row, &served);
+        }
+        Ok(())
+    }
+
+    fn takes(&self) -> Duration {
+        START + self.bench.share
+    }
+}

@@ -1,0 +1,90 @@
+//! The CPU work of a request: a walk through a working set in random order, with arithmetic between
+//! two steps. A thread has a set of its own, as one that serves requests has its stack, its buffers
+//! and its objects.
+
+use std::cell::RefCell;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Bytes of a thread's set: as many as the processors' second cache holds once or a few times.
+pub(super) const SET_BYTES: usize = 256 << 10;
+/// Words of a line of cache.
+const LINE: usize = 8;
+/// Steps of arithmetic in a unit: with a set at hand they are most of its time, without one the
+/// line is.
+const STEPS: u32 = 16;
+/// What a request is to take alone on its CPU.
+const REQUEST: Duration = Duration::from_micros(300);
+/// Tries of the calibration, and units of each: some milliseconds.
+const TRIES: u32 = 50;
+const TRIED: u64 = 2000;
+
+/// Units that this process has done.
+static DONE: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static SET: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// So many units; how many were done. Each reads and writes a random line of the thread's set, and
+/// which one depends on what the line before held; without a set it only computes.
+pub(super) fn work(units: u64, has_set: bool) -> u64 {
+    SET.with_borrow_mut(|set| {
+        if has_set && set.is_empty() {
+            set.extend((0..(SET_BYTES / size_of::<u64>()) as u64).map(|at| at.wrapping_mul(ODD)));
+        }
+        let mut state = units;
+        let mut done = 0;
+        for _ in 0..units {
+            for _ in 0..STEPS {
+                state = (state ^ (state >> 29)).wrapping_mul(ODD);
+            }
+            if has_set {
+                let line = (state >> 32) as usize % (set.len() / LINE);
+                let word = &mut set[line * LINE];
+                state ^= *word;
+                *word = state;
+            }
+            done += 1;
+        }
+        black_box(state);
+        // Relaxed, here and below: a number that nothing goes with.
+        DONE.fetch_add(done, Ordering::Relaxed);
+        done
+    })
+}
+
+/// An odd number with its bits spread: the 64-bit golden ratio.
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Units that this process has done.
+pub(super) fn done() -> u64 {
+    DONE.load(Ordering::Relaxed)
+}
+
+/// How many units a request has, so that with its set at hand it takes about 300 us here: by the
+/// quickest of some tries, which nobody disturbed.
+pub(super) fn calibrate() -> u64 {
+    let tries = (0..TRIES).map(|_| {
+        let begun = Instant::now();
+        work(TRIED, true);
+        begun.elapsed()
+    });
+    let least = tries.min().unwrap_or(REQUEST);
+    let units = REQUEST.as_secs_f64() / least.as_secs_f64().max(1e-9) * TRIED as f64;
+    (units as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_is_told_and_counted() {
+        let before = done();
+        assert_eq!((work(70, true), work(30, false)), (70, 30));
+        assert!(done() >= before + 100, "other tests count too");
+        assert!(calibrate() > 0);
+    }
+}
