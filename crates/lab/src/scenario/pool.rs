@@ -1,12 +1,14 @@
 //! What the number of threads for work that blocks costs a service: a graph whose node works, sleeps
 //! or asks a database on its domain's pool, under 400 users or at a fixed rate.
 
+mod auto;
 mod case;
 mod connections;
 mod database;
 mod driver;
 mod kind;
 mod request;
+mod sizes;
 mod verdicts;
 mod work;
 
@@ -61,13 +63,17 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
         units,
         databases,
         rates: RefCell::default(),
+        steps: RefCell::default(),
     };
     let contender = |(case, row)| (row, Box::new(PoolRun::new(&bench, case)) as Box<dyn Contender>);
     let contenders = rows.into_iter().map(contender).collect();
     let rounds = request.rounds_or(ROUNDS, QUICK_ROUNDS);
     let mut report = measure(SCENARIO.name, request.quick, rounds, contenders, session);
+    auto::place(&mut report.rows);
     report.tables = verdicts::tables(&report.rows);
+    report.tables.extend(auto::tables(&report.rows, &bench.steps.borrow()));
     report.verdicts = verdicts::of(&report.rows);
+    report.verdicts.extend(auto::verdicts(&report.rows));
     report.notes = NOTES.map(Into::into).to_vec();
     report.notes.insert(0, format!("a request is {units} units of CPU work in all rows"));
     report.notes.extend(missing);
@@ -83,7 +89,7 @@ const NOTES: [&str; 4] = [
      in the first round",
     "all rows: server, database and load on all CPUs; a graph of its own in each round",
     "cpu_user and cpu_system: of the server's process by the kernel's count, in steps of 10 ms; \
-     cpu_database: of PostgreSQL's processes; of the thread that makes the load: cpu_client; all \
+     cpu_database: of PostgreSQL's processes; cpu_client: of the thread that makes the load; all \
      per request",
 ];
 

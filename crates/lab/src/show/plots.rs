@@ -1,6 +1,7 @@
 //! Which plots a report gets: that follows from the axes and measures of its rows.
 
 mod bars;
+mod beside_best;
 mod distributions;
 pub(crate) mod frame;
 mod reference;
@@ -35,6 +36,7 @@ pub fn plots(report: &ScenarioReport) -> Vec<Plot> {
         add(&mut plots, "distribution", measure, &times, distributions::plot);
     }
     plots.extend(reference::plot(&report.rows));
+    plots.extend(beside_best::plot(&report.rows));
     plots
 }
 

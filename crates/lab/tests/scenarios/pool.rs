@@ -15,6 +15,7 @@ use crate::{Test, quick};
 /// All of it.
 pub(crate) const TESTS: &[Test] = &[
     ("a_pool_of_so_many_threads_does_all_the_work_of_its_requests", requests_are_counted),
+    ("a_pool_that_finds_its_size_is_given_time_for_that", finds_its_size),
     ("a_pool_asks_postgres_over_its_socket", postgres),
     ("a_pool_whose_queries_never_return_keeps_neither_its_server_nor_the_lab", hung_queries),
     ("a_pool_needs_a_listener_and_the_program_is_told_so", missing_kinds),
@@ -42,6 +43,19 @@ fn requests_are_counted() {
     }
     assert!(report.notes[0].contains("units of CPU work"), "{:?}", report.notes);
     assert!(report.verdicts.iter().all(|verdict| verdict.holds == Holds::NotMeasured));
+}
+
+fn finds_its_size() {
+    let request = ScenarioRequest { kinds: table(&with_flows()), quick: false, ..quick() };
+    let only = ["load=sleep_3ms", "threads=2,auto"];
+    let stop = AtomicBool::new(false);
+    let report = crate::run("pool", &only, request, &Silent, &stop).expect("it can run");
+    let [fixed, auto] = &report.rows[..] else { panic!("two rows") };
+    assert_eq!((&fixed.skipped, &auto.skipped), (&None, &None));
+    let threads = auto.figure("threads_at_end").expect("a size");
+    assert!((2.0..=512.0).contains(&threads), "the bounds of a pool without any: {threads}");
+    assert!(auto.measure("settling").is_some_and(|of| of.distribution.n() == 1), "{auto:?}");
+    assert!(auto.figure("below_best").is_some(), "{auto:?}");
 }
 
 /// Also without PostgreSQL there is a report: its rows ask SQLite, and say why.

@@ -17,7 +17,9 @@ pub(super) const AXES: &[Axis] = &[
 
 /// Threads for work that blocks, by the words of the axis.
 pub(super) const THREADS: &[&str] =
-    &["1", "2", "4", "8", "15", "16", "32", "64", "128", "200", "400"];
+    &["1", "2", "4", "8", "15", "16", "32", "64", "128", "200", "400", AUTO];
+/// The pool that finds its size.
+pub(super) const AUTO: &str = "auto";
 /// Those that the source compares.
 pub(super) const BEFORE: &str = "200";
 pub(super) const AFTER: &str = "15";
@@ -37,6 +39,8 @@ words! {
         Cpu = "cpu",
         /// The same units without a working set: it must show nothing of caches.
         Control = "control",
+        /// One after the other, on one running graph.
+        Steps = "steps",
         /// A query that never returns, on every thread: how soon the lab is rid of that.
         Hang = "hang",
     }
@@ -57,13 +61,21 @@ words! {
 }
 
 impl Load {
-    /// What each request asks for.
+    /// The loads that a pool that finds its size is judged by.
+    pub(super) const JUDGED: [Load; 5] =
+        [Load::Query, Load::Query4, Load::Sleep1Ms, Load::Sleep3Ms, Load::Cpu];
+
+    /// What follows what under `steps`.
+    pub(super) const STEPS: [Load; 5] =
+        [Load::Sleep1Ms, Load::Sleep3Ms, Load::Cpu, Load::Query, Load::Query4];
+
+    /// What each request asks for; of `steps`, some of them.
     pub(super) fn asked(self) -> Asked {
         let [ten, four] = CONNECTIONS;
         let with_set = Asked { has_set: true, ..Asked::default() };
         let sleeping = |ms| Asked { sleep: Duration::from_millis(ms), ..with_set };
         match self {
-            Load::Query => Asked { connections: Some(ten), ..with_set },
+            Load::Query | Load::Steps => Asked { connections: Some(ten), ..with_set },
             Load::Query4 => Asked { connections: Some(four), ..with_set },
             Load::Sleep1Ms => sleeping(1),
             Load::Sleep3Ms => sleeping(3),
@@ -110,15 +122,16 @@ const WHOLE: &[Group] = &[
     (Load::Sleep3Ms, Arriving::Closed, THREADS),
     (Load::Cpu, Arriving::Closed, THREADS),
     (Load::Control, Arriving::Closed, &["2", AFTER, "64", BEFORE, "400"]),
-    (Load::Query, Arriving::Open50, &["8", AFTER, "64", BEFORE]),
-    (Load::Query, Arriving::Open80, &["8", AFTER, "64", BEFORE]),
-    (Load::Query, Arriving::Open95, &["8", AFTER, "64", BEFORE]),
+    (Load::Query, Arriving::Open50, &["8", AFTER, "64", BEFORE, AUTO]),
+    (Load::Query, Arriving::Open80, &["8", AFTER, "64", BEFORE, AUTO]),
+    (Load::Query, Arriving::Open95, &["8", AFTER, "64", BEFORE, AUTO]),
+    (Load::Steps, Arriving::Closed, &[AUTO]),
     (Load::Hang, Arriving::Closed, &["2"]),
 ];
 /// Those of the whole form that ask SQLite.
 const WITH_SQLITE: Group = (Load::Query, Arriving::Closed, &["2", "8", AFTER, "64", BEFORE]);
 const QUICK: &[Group] = &[
-    (Load::Query, Arriving::Closed, &["2", "8", AFTER, "64", BEFORE]),
+    (Load::Query, Arriving::Closed, &["2", "8", AFTER, "64", BEFORE, AUTO]),
     (Load::Control, Arriving::Closed, &[AFTER, BEFORE]),
     (Load::Query, Arriving::Open80, &[AFTER, BEFORE]),
 ];

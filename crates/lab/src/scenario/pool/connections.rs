@@ -6,6 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use postgres::{Client, Config, NoTls, Statement};
 use rusqlite::OpenFlags;
+use sinew_flow::queued_elsewhere;
 
 /// Rows of the table.
 pub(super) const ROWS: u32 = 10_000;
@@ -64,7 +65,7 @@ impl Connections {
 
     /// Reads the row with this key, over a connection that is free, once there is one.
     pub(super) fn query(&self, id: u32, hangs: bool) -> Result<(), String> {
-        let taken = self.take();
+        let taken = queued_elsewhere(|| self.take());
         let asked = taken.map_or_else(|| Connection::open(&self.place), Ok).and_then(|mut it| {
             it.query(id, hangs)?;
             Ok(it)

@@ -10,13 +10,15 @@ use std::time::Duration;
 use sinew_core::catalogue::Kind;
 use sinew_core::clock::now_ns;
 use sinew_figures::Distribution;
-use sinew_figures::process::{Switches, children, threads_named, user_and_system};
+use sinew_figures::process::{Switches, children, cpu, threads_named, user_and_system};
+use sinew_runtime::run::Run;
 
-use super::case::{AFTER, Arriving, Load, PoolCase};
+use super::case::{AFTER, AUTO, Arriving, Load, PoolCase};
 use super::connections::Place;
 use super::database::Server;
 use super::kind::Database;
 use super::request::COUNTED;
+use super::sizes::{SizeSeen, Sizes, settled};
 use crate::graph::compiled;
 use crate::report::{Figure, Row};
 use crate::rounds::{Contender, Session};
@@ -27,6 +29,8 @@ use crate::scenario::serving::{Serving, free_address, serve_graph};
 const USERS: usize = 400;
 /// Requests before anything counts: each of the most threads gets one or two.
 const WARM_UP: u64 = 2 * USERS as u64;
+/// What a pool that finds its size has for that, before anything counts. Warming up is part of it.
+pub(super) const SETTLE: Duration = Duration::from_secs(4);
 /// How many queries that never return are sent, and how long nobody answers them: then the graph is
 /// told to stop.
 const HUNG: u64 = 8;
@@ -51,6 +55,17 @@ pub(super) struct Bench<'a> {
     /// Requests a second of the closed loop with [`AFTER`] threads, when it was first measured: the
     /// same rates for all rounds.
     pub(super) rates: RefCell<Vec<((Load, Database), f64)>>,
+    /// What was seen of load steps, in each round.
+    pub(super) steps: RefCell<Vec<Vec<Step>>>,
+}
+
+/// What a pool that finds its size did under a load, among others on the same graph.
+pub(super) struct Step {
+    pub(super) load: Load,
+    /// First the size at its beginning.
+    pub(super) sizes: Vec<SizeSeen>,
+    /// How long it took to settle, if it did.
+    pub(super) settled: Option<Duration>,
 }
 
 /// What a round found.
@@ -59,6 +74,8 @@ struct Served {
     took: Took,
     /// Threads of the pool at the end.
     threads: usize,
+    /// From when to when it had time to settle, ns.
+    settling: (u64, u64),
 }
 
 /// What server and database took.
@@ -77,9 +94,8 @@ impl Took {
         let mut all = Took { user, system, switches: Switches::of(server)?, ..Took::default() };
         if let Some(parent) = database {
             for process in [vec![parent], children(parent)?].concat() {
-                // One that has ended meanwhile did no query.
-                let (user, system) = user_and_system(process).unwrap_or_default();
-                all.database += user + system;
+                // One that has ended meanwhile did no query. To the nanosecond: each does little.
+                all.database += cpu(process).unwrap_or_default();
             }
         }
         Ok(all)
@@ -116,23 +132,30 @@ impl Bench<'_> {
         )
     }
 
-    /// Runs the graph of a row as long as `work` takes.
+    /// Runs the graph of a row as long as `work` takes, and looks at the size of its pool if that
+    /// moves.
     fn serve<T: Send>(
         &self,
         case: PoolCase,
+        sizes: &Sizes,
         work: impl FnOnce(&Serving) -> Result<T, String> + Send,
     ) -> Result<T, String> {
         let address = free_address().map_err(|error| format!("no free port: {error}"))?;
         let text = self.text(case, address.port());
         let graph = compiled(FILE, text, Vec::new(), self.kinds, self.cpus)?;
-        serve_graph(graph, address, &mut |_| (), work)
+        let mut look = |run: &Run| {
+            if case.threads == AUTO {
+                sizes.look(run);
+            }
+        };
+        serve_graph(graph, address, &mut look, work)
     }
 
     /// Has every thread of a row wait for a query that never returns, and tells the graph to stop.
     /// How long that takes, ns.
     fn hang(&self, case: PoolCase) -> Result<u64, String> {
         let on = self.on(case, Arrivals::Closed);
-        let told_ns = self.serve(case, |serving| {
+        let told_ns = self.serve(case, &Sizes::default(), |serving| {
             let until_ns = now_ns() + HANG.as_nanos() as u64;
             let is_over = || now_ns() >= until_ns;
             let answered = on.drive(serving, on.arrivals, Enough::Requests(HUNG), &is_over)?;
@@ -148,16 +171,33 @@ impl Bench<'_> {
         let server = self.databases.iter().find(|(it, _)| *it == case.database);
         let database = server.and_then(|(_, server)| server.process());
         let (load, units, share) = (case.load, self.units, self.share);
-        On { load, arrivals, units, share, database }
+        On { load, arrivals, settles: case.threads == AUTO, units, share, database }
     }
 
     /// Measures a row once.
-    fn run(&self, case: PoolCase, arrivals: Arrivals) -> Result<Served, String> {
+    fn run(&self, case: PoolCase, arrivals: Arrivals, sizes: &Sizes) -> Result<Served, String> {
         let on = self.on(case, arrivals);
         let stop = self.session.stop;
         // Relaxed: it carries nothing but itself.
         let is_stopped = || stop.load(Ordering::Relaxed);
-        self.serve(case, |serving| on.measure(serving, &is_stopped))
+        self.serve(case, sizes, |serving| on.measure(serving, &is_stopped))
+    }
+
+    /// Puts one load after the other on one graph; what its pool did.
+    fn step(&self, case: PoolCase, sizes: &Sizes) -> Result<Vec<Step>, String> {
+        let stop = self.session.stop;
+        // Relaxed: it carries nothing but itself.
+        let is_stopped = || stop.load(Ordering::Relaxed);
+        let on = Load::STEPS.map(|load| self.on(PoolCase { load, ..case }, Arrivals::Closed));
+        let times = self.serve(case, sizes, |serving| {
+            let step = |on: &On| on.settle(serving, &is_stopped);
+            on.iter().map(step).collect::<Result<Vec<_>, _>>()
+        })?;
+        let step = |(load, (from_ns, to_ns))| {
+            let sizes = sizes.between(from_ns, to_ns);
+            Step { load, settled: settled(&sizes, to_ns), sizes }
+        };
+        Ok(Load::STEPS.into_iter().zip(times).map(step).collect())
     }
 
     /// The rate of the closed loop with as many threads as the source has after its change.
@@ -168,7 +208,7 @@ impl Bench<'_> {
             return Ok(rate);
         }
         let closed = PoolCase { arriving: Arriving::Closed, threads: AFTER, ..case };
-        let served = self.run(closed, Arrivals::Closed)?;
+        let served = self.run(closed, Arrivals::Closed, &Sizes::default())?;
         Ok(self.learn(closed, &served))
     }
 
@@ -189,6 +229,8 @@ impl Bench<'_> {
 struct On {
     load: Load,
     arrivals: Arrivals,
+    /// Whether the pool finds its size.
+    settles: bool,
     units: u64,
     share: Duration,
     /// The database's process.
@@ -198,7 +240,13 @@ struct On {
 impl On {
     fn measure(&self, serving: &Serving, is_stopped: &dyn Fn() -> bool) -> Result<Served, String> {
         let failed = |error: io::Error| format!("cannot read what the server took: {error}");
-        self.drive(serving, Arrivals::Closed, Enough::Requests(WARM_UP), is_stopped)?;
+        let settling = match self.settles {
+            true => self.settle(serving, is_stopped)?,
+            false => {
+                self.drive(serving, Arrivals::Closed, Enough::Requests(WARM_UP), is_stopped)?;
+                (0, 0)
+            }
+        };
         let counted = |serving: &Serving| -> Result<u64, String> {
             let count = ask_once(serving.address, COUNTED)?;
             count.parse().map_err(|_| format!("it counted '{count}'"))
@@ -212,7 +260,18 @@ impl On {
         if done != told && !is_stopped() {
             return Err(format!("the server did {done} units of work, and answered for {told}"));
         }
-        Ok(Served { answered, took, threads })
+        Ok(Served { answered, took, threads, settling })
+    }
+
+    /// Gives the pool time to find its size; from when to when, ns.
+    fn settle(
+        &self,
+        serving: &Serving,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(u64, u64), String> {
+        let from_ns = now_ns();
+        self.drive(serving, self.arrivals, Enough::After(SETTLE), is_stopped)?;
+        Ok((from_ns, now_ns()))
     }
 
     /// Puts the load on a server; each of its answers says how many units were done for it.
@@ -248,6 +307,11 @@ struct Totals {
     time: Duration,
     took: Took,
     client: Duration,
+    /// Of a pool that finds its size: rounds in which it had not settled in time, changes while
+    /// something was measured, the least time between two changes.
+    unsettled: u32,
+    changes: u64,
+    least_between: Option<Duration>,
 }
 
 impl<'a> PoolRun<'a> {
@@ -256,7 +320,7 @@ impl<'a> PoolRun<'a> {
     }
 
     fn add(&mut self, row: &mut Row, served: &Served) {
-        let Served { answered, took, threads } = served;
+        let Served { answered, took, threads, .. } = served;
         let answers = answered.answers.max(1) as f64;
         let round = row.measure("time_per_request").map_or(0, |measure| measure.rounds.len());
         let latency = &answered.latency;
@@ -295,6 +359,43 @@ impl<'a> PoolRun<'a> {
             more.migrations.map(|more| more + switches.migrations.unwrap_or_default());
         row.figures = all.figures(*threads);
     }
+
+    /// Adds what the size of a pool that finds it did: settling times, the greatest of a round last.
+    fn add_sizes(&mut self, row: &mut Row, settled: &[Option<Duration>], sizes: &Sizes) {
+        let mut values = Distribution::new();
+        for time in settled {
+            self.all.unsettled += u32::from(time.is_none());
+            values.add(time.unwrap_or(SETTLE).as_nanos() as u64);
+        }
+        let most = values.max().unwrap_or_default();
+        row.measure_mut("settling").add_round(&values, most as f64, None);
+        let least = [self.all.least_between, sizes.least_between()].into_iter().flatten().min();
+        self.all.least_between = least;
+        row.figures.push(Figure::of("not_settled", "", f64::from(self.all.unsettled)));
+        row.figures.push(Figure::of("changes_while_measured", "", self.all.changes as f64));
+        let least = least.map(|it| Figure::of("least_between_changes", "s", it.as_secs_f64()));
+        row.figures.extend(least);
+    }
+
+    fn steps(&mut self, row: &mut Row) -> Result<(), String> {
+        let sizes = Sizes::default();
+        let steps = self.bench.step(self.case, &sizes)?;
+        if !self.bench.session.is_stopped() {
+            row.figures.clear();
+            let settled: Vec<_> = steps.iter().map(|step| step.settled).collect();
+            self.add_sizes(row, &settled, &sizes);
+            self.bench.steps.borrow_mut().push(steps);
+        }
+        Ok(())
+    }
+
+    fn hang(&self, row: &mut Row) -> Result<(), String> {
+        let ns = self.bench.hang(self.case)?;
+        let mut values = Distribution::new();
+        values.add(ns);
+        row.measure_mut("end_after_hang").add_round(&values, ns as f64, None);
+        Ok(())
+    }
 }
 
 impl Totals {
@@ -322,27 +423,38 @@ impl Totals {
 
 impl Contender for PoolRun<'_> {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
-        if self.case.load == Load::Hang {
-            let ns = self.bench.hang(self.case)?;
-            let mut values = Distribution::new();
-            values.add(ns);
-            row.measure_mut("end_after_hang").add_round(&values, ns as f64, None);
-            return Ok(());
+        match self.case.load {
+            Load::Hang => return self.hang(row),
+            Load::Steps => return self.steps(row),
+            _ => {}
         }
         let arrivals = match self.case.arriving.share() {
             None => Arrivals::Closed,
             Some(share) => Arrivals::Every(1e9 / (share * self.bench.rate(self.case)?)),
         };
-        let served = self.bench.run(self.case, arrivals)?;
+        let sizes = Sizes::default();
+        let served = self.bench.run(self.case, arrivals, &sizes)?;
         // What was cut short is no round.
         if !self.bench.session.is_stopped() {
             self.bench.learn(self.case, &served);
             self.add(row, &served);
+            if self.case.threads == AUTO {
+                let (from_ns, to_ns) = served.settling;
+                self.all.changes += sizes.changes_after(to_ns);
+                let settled = settled(&sizes.between(from_ns, to_ns), to_ns);
+                self.add_sizes(row, &[settled], &sizes);
+            }
         }
         Ok(())
     }
 
     fn takes(&self) -> Duration {
-        START + self.bench.share
+        let steps = Load::STEPS.len() as u32;
+        match (self.case.load, self.case.threads) {
+            (Load::Hang, _) => START + HANG,
+            (Load::Steps, _) => START + SETTLE * steps,
+            (_, AUTO) => START + SETTLE + self.bench.share,
+            _ => START + self.bench.share,
+        }
     }
 }
