@@ -1,7 +1,7 @@
-//! A load of HTTP requests over so many connections, each with one under way at most: a closed loop
-//! asks again as soon as it is answered, an open one when the time has come. It is made to cost less
-//! than any server: one thread, epoll, a request that stands ready, and of an answer no more is read
-//! than tells where it ends.
+//! A load of HTTP requests over so many connections, each with one under way at most: a closed
+//! loop asks again as soon as it is answered, an open one when the time has come. It is made to
+//! cost less than any server: one thread, epoll, a request that stands ready, and of an answer no
+//! more is read than tells where it ends.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,5 +1,5 @@
-//! What the number of threads for work that blocks costs a service: a graph whose node works, sleeps
-//! or asks a database on its domain's pool, under 400 users or at a fixed rate.
+//! What the number of threads for work that blocks costs a service: a graph whose node works,
+//! sleeps or asks a database on its domain's pool, under 400 users or at a fixed rate.
 
 mod auto;
 mod case;
@@ -15,9 +15,9 @@ mod work;
 use std::cell::RefCell;
 use std::time::Duration;
 
-use self::case::{AXES, Load, PoolCase};
-use self::database::Server;
-use self::driver::{Bench, PoolRun};
+use self::case::{AXES, PoolCase, PoolLoad};
+use self::database::DatabaseServer;
+use self::driver::{PoolBench, PoolRun};
 use self::kind::Database;
 pub(super) use self::kind::NODE;
 use super::{CannotRun, Scenario, ScenarioRequest};
@@ -55,7 +55,7 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
     let _files = Files::write().map_err(CannotRun)?;
     let (databases, missing) = databases(&mut rows).map_err(CannotRun)?;
     let kinds = request.kinds.catalogue();
-    let bench = Bench {
+    let bench = PoolBench {
         session,
         cpus: &request.cpus,
         kinds: &kinds,
@@ -95,7 +95,7 @@ const NOTES: [&str; 4] = [
 
 /// Starts what the rows ask. Where PostgreSQL is missing, they ask SQLite and say so: also a note
 /// for the report.
-type Databases = (Vec<(Database, Server)>, Option<String>);
+type Databases = (Vec<(Database, DatabaseServer)>, Option<String>);
 
 fn databases(rows: &mut Vec<(PoolCase, Row)>) -> Result<Databases, String> {
     let mut found = Vec::new();
@@ -103,7 +103,7 @@ fn databases(rows: &mut Vec<(PoolCase, Row)>) -> Result<Databases, String> {
     let asks =
         |rows: &[(PoolCase, Row)], database| rows.iter().any(|(case, _)| case.database == database);
     if asks(rows, Database::Postgres) {
-        match Server::postgres() {
+        match DatabaseServer::postgres() {
             Ok(server) => found.push((Database::Postgres, server)),
             Err(why) => {
                 on_sqlite(rows, &why);
@@ -112,7 +112,7 @@ fn databases(rows: &mut Vec<(PoolCase, Row)>) -> Result<Databases, String> {
         }
     }
     if asks(rows, Database::Sqlite) {
-        found.push((Database::Sqlite, Server::sqlite()?));
+        found.push((Database::Sqlite, DatabaseServer::sqlite()?));
     }
     Ok((found, missing))
 }
@@ -121,7 +121,7 @@ fn databases(rows: &mut Vec<(PoolCase, Row)>) -> Result<Databases, String> {
 fn on_sqlite(rows: &mut Vec<(PoolCase, Row)>, why: &str) {
     let mut seen = Vec::new();
     rows.retain_mut(|(case, row)| {
-        if case.load == Load::Hang {
+        if case.load == PoolLoad::Hang {
             row.skipped = Some(format!("SQLite has no query that never returns: {why}"));
         } else if case.database == Database::Postgres {
             case.database = Database::Sqlite;
@@ -145,7 +145,7 @@ mod tests {
         on_sqlite(&mut rows, "it is not there");
         for (at, (case, row)) in rows.iter().enumerate() {
             if row.skipped.is_some() {
-                assert_eq!(case.load, Load::Hang);
+                assert_eq!(case.load, PoolLoad::Hang);
                 continue;
             }
             assert_ne!(case.database, Database::Postgres);

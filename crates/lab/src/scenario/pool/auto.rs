@@ -3,7 +3,7 @@
 use sinew_figures::Interval;
 use sinew_figures::units::time;
 
-use super::case::{AUTO, Load};
+use super::case::{AUTO, PoolLoad};
 use super::driver::Step;
 use super::sizes::SizeSeen;
 use crate::bar::{Bar, Holds};
@@ -20,7 +20,7 @@ const BETWEEN_CHANGES_S_MIN: f64 = 0.95;
 
 /// A pool that finds its size beside the best fixed one under the same load.
 struct Found<'a> {
-    load: Load,
+    load: PoolLoad,
     auto: &'a Row,
     best: &'a Row,
     /// Requests a second and P95, over those of the best.
@@ -30,11 +30,11 @@ struct Found<'a> {
 
 /// Those that were measured, in the order of loads.
 fn found(rows: &[Row]) -> Vec<Found<'_>> {
-    Load::JUDGED.into_iter().filter_map(|load| one(rows, load)).collect()
+    PoolLoad::JUDGED.into_iter().filter_map(|load| one(rows, load)).collect()
 }
 
 /// The best is the fixed size with most requests a second, by the median of its rounds.
-fn one(rows: &[Row], load: Load) -> Option<Found<'_>> {
+fn one(rows: &[Row], load: PoolLoad) -> Option<Found<'_>> {
     let closed = [("load", load.word()), ("arrivals", "closed")];
     let is_auto = |row: &&Row| row.axis("threads") == Some(AUTO);
     let mut under = rows.iter().filter(|row| row.is(&closed) && row.skipped.is_none());
@@ -162,13 +162,13 @@ fn over_time(sizes: &[SizeSeen]) -> String {
 pub(super) fn verdicts(rows: &[Row]) -> Vec<Verdict> {
     let found = found(rows);
     let judged =
-        |load: Load| -> Judged { found.iter().find(|it| it.load == load).map(Found::judged) };
+        |load: PoolLoad| -> Judged { found.iter().find(|it| it.load == load).map(Found::judged) };
     let near = 100.0 * NEAR;
     let bar = format!(
         "requests a second and P95 within {near:.0} % of the best fixed size, settled within \
          {SETTLED_S_MAX} s in every round"
     );
-    let each = Load::JUDGED.map(|load| (load, judged(load)));
+    let each = PoolLoad::JUDGED.map(|load| (load, judged(load)));
     let all = each.iter().map(|(_, of)| of.as_ref().map(|(_, holds)| *holds)).collect::<Vec<_>>();
     let mut verdicts: Vec<_> = each
         .into_iter()
@@ -217,7 +217,7 @@ mod tests {
     use sinew_figures::Distribution;
 
     /// A row of three rounds with this time per request, P95, and time to settle in s.
-    fn row(load: Load, threads: &str, [ns, p95, settled_s]: [f64; 3]) -> Row {
+    fn row(load: PoolLoad, threads: &str, [ns, p95, settled_s]: [f64; 3]) -> Row {
         let axes = [("load", load.word()), ("arrivals", "closed"), ("threads", threads)];
         let mut row = Row::of(&[&axes[..], &[("database", "-")]].concat());
         for _ in 0..3 {
@@ -236,8 +236,8 @@ mod tests {
     }
 
     /// What follows where the best of two fixed sizes takes 100 a request.
-    fn judged(autos: &[(Load, [f64; 3])]) -> Vec<Holds> {
-        let of = |&(load, auto): &(Load, [f64; 3])| {
+    fn judged(autos: &[(PoolLoad, [f64; 3])]) -> Vec<Holds> {
+        let of = |&(load, auto): &(PoolLoad, [f64; 3])| {
             let fixed = [("2", [130.0, 90.0, 0.0]), ("15", [100.0, 100.0, 0.0])];
             [fixed[0], fixed[1], (AUTO, auto)].map(|(threads, values)| row(load, threads, values))
         };
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn it_must_be_near_the_best_in_both_and_there_in_time() {
-        let good = Load::JUDGED.map(|load| (load, [102.0, 97.0, 2.5]));
+        let good = PoolLoad::JUDGED.map(|load| (load, [102.0, 97.0, 2.5]));
         assert_eq!(judged(&good), [Holds::Yes; 7]);
         for bad in [[110.0, 97.0, 2.5], [102.0, 110.0, 2.5], [102.0, 97.0, 3.5], [99.0, 97.0, 4.0]]
         {
@@ -280,7 +280,7 @@ mod tests {
     fn sizes_over_time_are_a_line_of_words() {
         let at = |s: u64, threads| SizeSeen { ns: s * 1_000_000_000, threads, changes: s };
         let sizes = vec![at(1, 2), at(2, 8), at(4, 6)];
-        let step = Step { load: Load::Cpu, sizes, settled: None };
+        let step = Step { load: PoolLoad::Cpu, sizes, settled: None };
         let table = of_steps(&[vec![step]]);
         assert_eq!(table.rows, [["1", "cpu", "2, 8 at 1.0 s, 6 at 3.0 s", "2", "not"]]);
     }

@@ -9,7 +9,7 @@ use crate::words::words;
 
 /// What rows differ in.
 pub(super) const AXES: &[Axis] = &[
-    Axis { name: "load", values: Load::WORDS },
+    Axis { name: "load", values: PoolLoad::WORDS },
     Axis { name: "arrivals", values: Arriving::WORDS },
     Axis { name: "threads", values: THREADS },
     Axis { name: "database", values: Database::WORDS },
@@ -26,7 +26,7 @@ pub(super) const AFTER: &str = "15";
 
 words! {
     /// What a request is.
-    pub(super) enum Load {
+    pub(super) enum PoolLoad {
         /// CPU work over a working set, and a query over ten connections.
         Query = "query",
         /// The same over four.
@@ -60,14 +60,14 @@ words! {
     }
 }
 
-impl Load {
+impl PoolLoad {
     /// The loads that a pool that finds its size is judged by.
-    pub(super) const JUDGED: [Load; 5] =
-        [Load::Query, Load::Query4, Load::Sleep1Ms, Load::Sleep3Ms, Load::Cpu];
+    pub(super) const JUDGED: [PoolLoad; 5] =
+        [PoolLoad::Query, PoolLoad::Query4, PoolLoad::Sleep1Ms, PoolLoad::Sleep3Ms, PoolLoad::Cpu];
 
     /// What follows what under `steps`.
-    pub(super) const STEPS: [Load; 5] =
-        [Load::Sleep1Ms, Load::Sleep3Ms, Load::Cpu, Load::Query, Load::Query4];
+    pub(super) const STEPS: [PoolLoad; 5] =
+        [PoolLoad::Sleep1Ms, PoolLoad::Sleep3Ms, PoolLoad::Cpu, PoolLoad::Query, PoolLoad::Query4];
 
     /// What each request asks for; of `steps`, some of them.
     pub(super) fn asked(self) -> Asked {
@@ -75,13 +75,13 @@ impl Load {
         let with_set = Asked { has_set: true, ..Asked::default() };
         let sleeping = |ms| Asked { sleep: Duration::from_millis(ms), ..with_set };
         match self {
-            Load::Query | Load::Steps => Asked { connections: Some(ten), ..with_set },
-            Load::Query4 => Asked { connections: Some(four), ..with_set },
-            Load::Sleep1Ms => sleeping(1),
-            Load::Sleep3Ms => sleeping(3),
-            Load::Cpu => with_set,
-            Load::Control => Asked::default(),
-            Load::Hang => Asked { connections: Some(ten), hangs: true, ..Asked::default() },
+            PoolLoad::Query | PoolLoad::Steps => Asked { connections: Some(ten), ..with_set },
+            PoolLoad::Query4 => Asked { connections: Some(four), ..with_set },
+            PoolLoad::Sleep1Ms => sleeping(1),
+            PoolLoad::Sleep3Ms => sleeping(3),
+            PoolLoad::Cpu => with_set,
+            PoolLoad::Control => Asked::default(),
+            PoolLoad::Hang => Asked { connections: Some(ten), hangs: true, ..Asked::default() },
         }
     }
 
@@ -106,34 +106,34 @@ impl Arriving {
 /// A row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PoolCase {
-    pub(super) load: Load,
+    pub(super) load: PoolLoad,
     pub(super) arriving: Arriving,
     pub(super) threads: &'static str,
     pub(super) database: Database,
 }
 
 /// Rows of one load that arrive in one way: with so many threads each.
-type Group = (Load, Arriving, &'static [&'static str]);
+type Group = (PoolLoad, Arriving, &'static [&'static str]);
 
 const WHOLE: &[Group] = &[
-    (Load::Query, Arriving::Closed, THREADS),
-    (Load::Query4, Arriving::Closed, THREADS),
-    (Load::Sleep1Ms, Arriving::Closed, THREADS),
-    (Load::Sleep3Ms, Arriving::Closed, THREADS),
-    (Load::Cpu, Arriving::Closed, THREADS),
-    (Load::Control, Arriving::Closed, &["2", AFTER, "64", BEFORE, "400"]),
-    (Load::Query, Arriving::Open50, &["8", AFTER, "64", BEFORE, AUTO]),
-    (Load::Query, Arriving::Open80, &["8", AFTER, "64", BEFORE, AUTO]),
-    (Load::Query, Arriving::Open95, &["8", AFTER, "64", BEFORE, AUTO]),
-    (Load::Steps, Arriving::Closed, &[AUTO]),
-    (Load::Hang, Arriving::Closed, &["2"]),
+    (PoolLoad::Query, Arriving::Closed, THREADS),
+    (PoolLoad::Query4, Arriving::Closed, THREADS),
+    (PoolLoad::Sleep1Ms, Arriving::Closed, THREADS),
+    (PoolLoad::Sleep3Ms, Arriving::Closed, THREADS),
+    (PoolLoad::Cpu, Arriving::Closed, THREADS),
+    (PoolLoad::Control, Arriving::Closed, &["2", AFTER, "64", BEFORE, "400"]),
+    (PoolLoad::Query, Arriving::Open50, &["8", AFTER, "64", BEFORE, AUTO]),
+    (PoolLoad::Query, Arriving::Open80, &["8", AFTER, "64", BEFORE, AUTO]),
+    (PoolLoad::Query, Arriving::Open95, &["8", AFTER, "64", BEFORE, AUTO]),
+    (PoolLoad::Steps, Arriving::Closed, &[AUTO]),
+    (PoolLoad::Hang, Arriving::Closed, &["2"]),
 ];
 /// Those of the whole form that ask SQLite.
-const WITH_SQLITE: Group = (Load::Query, Arriving::Closed, &["2", "8", AFTER, "64", BEFORE]);
+const WITH_SQLITE: Group = (PoolLoad::Query, Arriving::Closed, &["2", "8", AFTER, "64", BEFORE]);
 const QUICK: &[Group] = &[
-    (Load::Query, Arriving::Closed, &["2", "8", AFTER, "64", BEFORE, AUTO]),
-    (Load::Control, Arriving::Closed, &[AFTER, BEFORE]),
-    (Load::Query, Arriving::Open80, &[AFTER, BEFORE]),
+    (PoolLoad::Query, Arriving::Closed, &["2", "8", AFTER, "64", BEFORE, AUTO]),
+    (PoolLoad::Control, Arriving::Closed, &[AFTER, BEFORE]),
+    (PoolLoad::Query, Arriving::Open80, &[AFTER, BEFORE]),
 ];
 
 impl PoolCase {

@@ -26,9 +26,9 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 const END_MAX: Duration = Duration::from_secs(5);
 /// Between two looks whether it has come up, or ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// Its settings: nothing must survive the lab, nothing comes from elsewhere, nothing runs beside the
-/// queries, and its memory has no name outside its folder. A query that never returns keeps its
-/// connection also after who asked has been killed.
+/// Its settings: nothing must survive the lab, nothing comes from elsewhere, nothing runs beside
+/// the queries, and its memory has no name outside its folder. A query that never returns keeps
+/// its connection also after who asked has been killed: there are many of them.
 const SETTINGS: [&str; 8] = [
     "listen_addresses=",
     "fsync=off",
@@ -41,20 +41,20 @@ const SETTINGS: [&str; 8] = [
 ];
 
 /// What queries are asked from; it ends when this is dropped.
-pub(super) struct Server {
+pub(super) struct DatabaseServer {
     pub(super) place: Place,
     /// Of PostgreSQL.
     process: Option<Killed>,
 }
 
-impl Server {
+impl DatabaseServer {
     /// A file of SQLite.
-    pub(super) fn sqlite() -> Result<Server, String> {
-        Ok(Server { place: make_sqlite(&folder())?, process: None })
+    pub(super) fn sqlite() -> Result<DatabaseServer, String> {
+        Ok(DatabaseServer { place: make_sqlite(&folder())?, process: None })
     }
 
     /// A PostgreSQL server with its table. The kernel ties it to the calling thread.
-    pub(super) fn postgres() -> Result<Server, String> {
+    pub(super) fn postgres() -> Result<DatabaseServer, String> {
         let programs = programs().ok_or("PostgreSQL is not installed (Debian: postgresql)")?;
         let (folder, user) = (folder().join("postgres"), user()?);
         fs::create_dir(&folder).map_err(|error| format!("PostgreSQL's folder: {error}"))?;
@@ -89,8 +89,10 @@ impl Server {
         let log = log.map_err(|error| format!("PostgreSQL's log: {error}"))?;
         let process = server.stderr(log).spawn();
         let process = process.map_err(|error| format!("PostgreSQL cannot be started: {error}"))?;
-        let mut server =
-            Server { place: Place::Postgres(folder.clone()), process: Some(Killed(process)) };
+        let mut server = DatabaseServer {
+            place: Place::Postgres(folder.clone()),
+            process: Some(Killed(process)),
+        };
         server.fill(&folder)?;
         Ok(server)
     }
@@ -128,7 +130,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for DatabaseServer {
     fn drop(&mut self) {
         if let Some(process) = &self.process {
             // Its order to end at once without waiting for who is connected; gone is as good.

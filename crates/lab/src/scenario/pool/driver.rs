@@ -13,9 +13,9 @@ use sinew_figures::Distribution;
 use sinew_figures::process::{Switches, children, cpu, threads_named, user_and_system};
 use sinew_runtime::run::Run;
 
-use super::case::{AFTER, AUTO, Arriving, Load, PoolCase};
+use super::case::{AFTER, AUTO, Arriving, PoolCase, PoolLoad};
 use super::connections::Place;
-use super::database::Server;
+use super::database::DatabaseServer;
 use super::kind::Database;
 use super::request::COUNTED;
 use super::sizes::{SizeSeen, Sizes, settled};
@@ -43,7 +43,7 @@ const START: Duration = Duration::from_millis(600);
 const THREAD: &str = "blocking";
 
 /// What all rows share.
-pub(super) struct Bench<'a> {
+pub(super) struct PoolBench<'a> {
     pub(super) session: &'a Session<'a>,
     pub(super) cpus: &'a [u32],
     pub(super) kinds: &'a [&'static Kind],
@@ -51,17 +51,17 @@ pub(super) struct Bench<'a> {
     /// CPU work of a request.
     pub(super) units: u64,
     /// Those that rows ask.
-    pub(super) databases: Vec<(Database, Server)>,
+    pub(super) databases: Vec<(Database, DatabaseServer)>,
     /// Requests a second of the closed loop with [`AFTER`] threads, when it was first measured: the
     /// same rates for all rounds.
-    pub(super) rates: RefCell<Vec<((Load, Database), f64)>>,
+    pub(super) rates: RefCell<Vec<((PoolLoad, Database), f64)>>,
     /// What was seen of load steps, in each round.
     pub(super) steps: RefCell<Vec<Vec<Step>>>,
 }
 
 /// What a pool that finds its size did under a load, among others on the same graph.
 pub(super) struct Step {
-    pub(super) load: Load,
+    pub(super) load: PoolLoad,
     /// First the size at its beginning.
     pub(super) sizes: Vec<SizeSeen>,
     /// How long it took to settle, if it did.
@@ -111,7 +111,7 @@ impl Took {
     }
 }
 
-impl Bench<'_> {
+impl PoolBench<'_> {
     /// The graph of a row.
     fn text(&self, case: PoolCase, port: u16) -> String {
         let place = self.databases.iter().find(|(it, _)| *it == case.database);
@@ -188,7 +188,7 @@ impl Bench<'_> {
         let stop = self.session.stop;
         // Relaxed: it carries nothing but itself.
         let is_stopped = || stop.load(Ordering::Relaxed);
-        let on = Load::STEPS.map(|load| self.on(PoolCase { load, ..case }, Arrivals::Closed));
+        let on = PoolLoad::STEPS.map(|load| self.on(PoolCase { load, ..case }, Arrivals::Closed));
         let times = self.serve(case, sizes, |serving| {
             let step = |on: &On| on.settle(serving, &is_stopped);
             on.iter().map(step).collect::<Result<Vec<_>, _>>()
@@ -197,7 +197,7 @@ impl Bench<'_> {
             let sizes = sizes.between(from_ns, to_ns);
             Step { load, settled: settled(&sizes, to_ns), sizes }
         };
-        Ok(Load::STEPS.into_iter().zip(times).map(step).collect())
+        Ok(PoolLoad::STEPS.into_iter().zip(times).map(step).collect())
     }
 
     /// The rate of the closed loop with as many threads as the source has after its change.
@@ -227,7 +227,7 @@ impl Bench<'_> {
 
 /// The load of a row, on the thread that makes it.
 struct On {
-    load: Load,
+    load: PoolLoad,
     arrivals: Arrivals,
     /// Whether the pool finds its size.
     settles: bool,
@@ -295,7 +295,7 @@ impl On {
 
 /// A row that can be run.
 pub(super) struct PoolRun<'a> {
-    bench: &'a Bench<'a>,
+    bench: &'a PoolBench<'a>,
     case: PoolCase,
     all: Totals,
 }
@@ -315,7 +315,7 @@ struct Totals {
 }
 
 impl<'a> PoolRun<'a> {
-    pub(super) fn new(bench: &'a Bench<'a>, case: PoolCase) -> PoolRun<'a> {
+    pub(super) fn new(bench: &'a PoolBench<'a>, case: PoolCase) -> PoolRun<'a> {
         PoolRun { bench, case, all: Totals::default() }
     }
 
@@ -360,7 +360,7 @@ impl<'a> PoolRun<'a> {
         row.figures = all.figures(*threads);
     }
 
-    /// Adds what the size of a pool that finds it did: settling times, the greatest of a round last.
+    /// Adds what the size of a pool that finds it did: times to settle.
     fn add_sizes(&mut self, row: &mut Row, settled: &[Option<Duration>], sizes: &Sizes) {
         let mut values = Distribution::new();
         for time in settled {
@@ -424,14 +424,18 @@ impl Totals {
 impl Contender for PoolRun<'_> {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
         match self.case.load {
-            Load::Hang => return self.hang(row),
-            Load::Steps => return self.steps(row),
+            PoolLoad::Hang => return self.hang(row),
+            PoolLoad::Steps => return self.steps(row),
             _ => {}
         }
         let arrivals = match self.case.arriving.share() {
             None => Arrivals::Closed,
             Some(share) => Arrivals::Every(1e9 / (share * self.bench.rate(self.case)?)),
         };
+        // A rate that was cut short is none.
+        if self.bench.session.is_stopped() {
+            return Ok(());
+        }
         let sizes = Sizes::default();
         let served = self.bench.run(self.case, arrivals, &sizes)?;
         // What was cut short is no round.
@@ -449,10 +453,10 @@ impl Contender for PoolRun<'_> {
     }
 
     fn takes(&self) -> Duration {
-        let steps = Load::STEPS.len() as u32;
+        let steps = PoolLoad::STEPS.len() as u32;
         match (self.case.load, self.case.threads) {
-            (Load::Hang, _) => START + HANG,
-            (Load::Steps, _) => START + SETTLE * steps,
+            (PoolLoad::Hang, _) => START + HANG,
+            (PoolLoad::Steps, _) => START + SETTLE * steps,
             (_, AUTO) => START + SETTLE + self.bench.share,
             _ => START + self.bench.share,
         }

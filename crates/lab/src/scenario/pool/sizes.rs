@@ -57,7 +57,10 @@ impl Sizes {
         let seen = self.0.borrow();
         let first = seen.iter().rfind(|it| it.ns <= from_ns).or(seen.first());
         let first = first.map(|it| SizeSeen { ns: from_ns, ..*it });
-        let others = seen.iter().filter(|it| from_ns < it.ns && it.ns <= to_ns);
+        let is_later = |it: &&SizeSeen| {
+            from_ns < it.ns && it.ns <= to_ns && first.is_some_and(|of| it.changes > of.changes)
+        };
+        let others = seen.iter().filter(is_later);
         first.into_iter().chain(others.copied()).collect()
     }
 }
@@ -116,6 +119,9 @@ mod tests {
         let part = all.between(1500 * MS, 3000 * MS);
         let part: Vec<_> = part.iter().map(|it| (it.ns / MS, it.threads)).collect();
         assert_eq!(part, [(1500, 8), (2100, 14)]);
+        let late = Sizes(RefCell::new(seen(&[(500, 2), (1000, 8)])));
+        let part: Vec<_> = late.between(0, 3000 * MS).iter().map(|it| it.ns / MS).collect();
+        assert_eq!(part, [0, 1000], "what is first seen later is no change");
         all.0.borrow_mut().push(SizeSeen { ns: 9000 * MS, threads: 4, changes: 5 });
         assert_eq!(all.least_between(), Some(Duration::ZERO), "one of two was not seen");
     }

@@ -3,7 +3,7 @@
 
 use sinew_figures::Interval;
 
-use super::case::{AFTER, Arriving, BEFORE, Load};
+use super::case::{AFTER, Arriving, BEFORE, PoolLoad};
 use super::kind::Database;
 use crate::bar::Holds;
 use crate::report::{Row, Table, Verdict};
@@ -23,7 +23,7 @@ const COSTS: [&str; 4] = ["cpu_user", "cpu_system", "cpu_database", "cpu_client"
 
 /// The rows before and after the change, under one load.
 struct Change<'a> {
-    load: Load,
+    load: PoolLoad,
     arriving: Arriving,
     database: Database,
     before: &'a Row,
@@ -81,7 +81,7 @@ impl Change<'_> {
 /// The changes that were measured, in the order of loads.
 fn changes(rows: &[Row]) -> Vec<Change<'_>> {
     let mut found = Vec::new();
-    for &load in Load::ALL {
+    for &load in PoolLoad::ALL {
         for &arriving in Arriving::ALL {
             for &database in Database::ALL {
                 let row = |threads| {
@@ -103,7 +103,7 @@ fn changes(rows: &[Row]) -> Vec<Change<'_>> {
 }
 
 /// The change under a load of the closed loop.
-fn closed<'a, 'r>(changes: &'a [Change<'r>], load: Load) -> Option<&'a Change<'r>> {
+fn closed<'a, 'r>(changes: &'a [Change<'r>], load: PoolLoad) -> Option<&'a Change<'r>> {
     changes.iter().find(|it| it.load == load && it.arriving == Arriving::Closed)
 }
 
@@ -145,7 +145,7 @@ pub(super) fn tables(rows: &[Row]) -> Vec<Table> {
 /// All verdicts.
 pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
     let changes = changes(rows);
-    let query = closed(&changes, Load::Query);
+    let query = closed(&changes, PoolLoad::Query);
     vec![
         Verdict::of(
             "from 200 threads to 15: requests a second",
@@ -165,7 +165,7 @@ pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
         Verdict::of(
             "what is won is caches that are not lost, more than switches that are not made",
             "most of what a switch costs are lost caches",
-            caches(query, closed(&changes, Load::Control)),
+            caches(query, closed(&changes, PoolLoad::Control)),
         ),
         Verdict::of(
             "the tails fall because a request costs less",
@@ -252,7 +252,7 @@ mod tests {
 
     /// A row of the closed loop with these values in each of three rounds: time per request,
     /// P95, user and system.
-    fn row(load: Load, threads: &str, values: [f64; 4]) -> Row {
+    fn row(load: PoolLoad, threads: &str, values: [f64; 4]) -> Row {
         let axes = [("load", load.word()), ("arrivals", "closed"), ("threads", threads)];
         let mut row = Row::of(&[&axes[..], &[("database", "-")]].concat());
         let [time, p95, user, system] = values;
@@ -277,7 +277,7 @@ mod tests {
         let both = |load, [before, after]: [[f64; 4]; 2]| {
             [row(load, BEFORE, before), row(load, AFTER, after)]
         };
-        let rows = [both(Load::Query, query), both(Load::Control, control)].concat();
+        let rows = [both(PoolLoad::Query, query), both(PoolLoad::Control, control)].concat();
         assert_eq!(tables(&rows)[0].rows.len(), 2);
         of(&rows).iter().map(|verdict| verdict.holds).collect()
     }

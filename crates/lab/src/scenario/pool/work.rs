@@ -7,12 +7,12 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes of a thread's set: as many as the processors' second cache holds once or a few times.
+/// Bytes of a thread's set: a few sets fit into the caches of a core together, hundreds do not.
 pub(super) const SET_BYTES: usize = 256 << 10;
 /// Words of a line of cache.
 const LINE: usize = 8;
-/// Steps of arithmetic in a unit: with a set at hand they are most of its time, without one the
-/// line is.
+/// Steps of arithmetic in a unit: where the set is in a near cache they are most of its time, where
+/// it comes from memory the line is.
 const STEPS: u32 = 16;
 /// What a request is to take alone on its CPU.
 const REQUEST: Duration = Duration::from_micros(300);
