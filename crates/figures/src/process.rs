@@ -205,6 +205,9 @@ mod tests {
         let status = "voluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t45\n";
         assert_eq!(switches(status), Some(195));
         assert_eq!(switches("Name:\tx\n"), None);
+    }
+
+    #[test]
     fn the_kernel_tells_what_a_process_and_its_threads_did() {
         let own = std::process::id();
         let before = Switches::of(own).expect("it lives");
