@@ -96,12 +96,12 @@ fn is_like(theirs: (f64, f64), ours: Interval) -> Holds {
     holds.if_firm(&[ours])
 }
 
-/// Whether something costs so many times as much, or at least more.
+/// Whether something costs so many times as much, or at least much more.
 fn is_jump(ratio: Interval, bar: f64) -> Holds {
     let holds = match ratio {
         ratio if ratio.low >= bar => Holds::Yes,
-        ratio if ratio.low > 1.0 => Holds::Partly,
-        ratio if ratio.high <= 1.0 => Holds::No,
+        ratio if ratio.low >= LIKE => Holds::Partly,
+        ratio if ratio.high < LIKE => Holds::No,
         _ => Holds::NotDistinguishable,
     };
     holds.if_firm(&[ratio])
@@ -210,7 +210,7 @@ fn large(rows: &[Row]) -> Verdict {
         Some((ours, holds))
     };
     let theirs = format!(
-        "{} to {} us, as to half and twice; partly: more than below 200 KB",
+        "{} to {} us, as to half and twice; partly: twice what it costs below 200 KB",
         LARGE_US.0, LARGE_US.1
     );
     let claim = "from 256 to 512 KB a switch costs 38.6 to 203.2 us, words in a row";
@@ -246,7 +246,7 @@ fn leaves_cache(rows: &[Row], l2: Option<usize>, walk: Walk) -> Verdict {
     };
     let how = if walk == Walk::Random { "lines at random" } else { "words in a row" };
     let claim = format!("a switch costs much more once both arrays together fill L2, {how}");
-    let theirs = format!(">= {JUMP:.1} times (8 to 38.6 us at 512 KB); partly: more");
+    let theirs = format!(">= {JUMP:.1} times (8 to 38.6 us at 512 KB); partly: twice");
     Verdict::of(claim, theirs, found)
 }
 
@@ -262,7 +262,7 @@ fn stride(rows: &[Row], array: usize, when: &str) -> Verdict {
     };
     let [near, far] = STRIDES_US;
     let theirs = format!(
-        "{near} to {far} us, {:.1} times; half of that is like it; partly: more",
+        "{near} to {far} us, {:.1} times; half of that is like it; partly: twice",
         far / near
     );
     let claim = format!("a switch costs more with a stride of 128 B than of 8 B, {when}");
