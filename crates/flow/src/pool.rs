@@ -261,7 +261,8 @@ impl Shared {
 
     fn spawn(self: &Arc<Shared>, takes: Takes) -> io::Result<()> {
         let shared = Arc::clone(self);
-        thread::Builder::new().name("blocking".into()).spawn(move || shared.work(takes))?;
+        let name = if takes == Takes::All { "blocking" } else { "blocking-first" };
+        thread::Builder::new().name(name.into()).spawn(move || shared.work(takes))?;
         Ok(())
     }
 

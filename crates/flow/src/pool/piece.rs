@@ -63,7 +63,9 @@ impl Stopwatch {
     pub(super) fn time(&mut self, waits_since_ns: Option<u64>, work: impl FnOnce()) -> Spent {
         let (began_ns, cpu_ns) = (now_ns(), thread_cpu_ns());
         work();
-        let (ended_ns, cpu_ns) = (now_ns(), thread_cpu_ns() - cpu_ns);
+        // Within the times of the clock, whichever is read first.
+        let cpu_ns = thread_cpu_ns() - cpu_ns;
+        let ended_ns = now_ns();
         let mut ready_ns = 0;
         if ended_ns - self.asked_ns >= ASKS_EVERY_NS {
             let ready = ready();

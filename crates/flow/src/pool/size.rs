@@ -25,6 +25,8 @@ use super::piece::Spent;
 pub(super) const PAUSE_NS: u64 = 1_000_000_000;
 /// A decision rests on what was seen for so long, ns.
 const EVIDENCE_NS: u64 = 500_000_000;
+/// So many looks after a pause do not count: lines are still filling.
+const FILLING: u32 = 2;
 /// Threads more than the mean needs: work comes unevenly.
 const HEADROOM: f64 = 1.25;
 /// A pool grows to no more than so many times its size at once.
@@ -80,8 +82,10 @@ pub(super) struct Sizer {
     cpus: f64,
     size: u32,
     since_change_ns: u64,
-    /// Since the last decision or change.
+    /// Since the last decision.
     seen: Sight,
+    /// Looks with work since the last pause that do not count, of [`FILLING`].
+    skipped: u32,
     /// What the last decision rested on.
     known: Option<Known>,
     tried: Tried,
@@ -147,6 +151,7 @@ impl Sizer {
             size: bounds.start,
             since_change_ns: 0,
             seen: Sight::default(),
+            skipped: 0,
             known: None,
             tried: NOTHING_TRIED,
             rest: Rest::default(),
@@ -180,15 +185,21 @@ impl Sizer {
         self.rest.add(&sight, self.size);
         if sight.occupied_ns == 0 && sight.waiting == 0 {
             // What comes after a pause is judged without it.
-            (self.seen, self.known) = (Sight::default(), None);
+            (self.seen, self.known, self.skipped) = (Sight::default(), None, 0);
+        } else if self.skipped < FILLING {
+            self.skipped += 1;
         } else {
             self.seen.add(sight);
         }
         let is_time = self.since_change_ns >= PAUSE_NS;
+        if !is_time && self.seen.span_ns >= EVIDENCE_NS {
+            // Only the newest counts: directly after a change lines still fill, or empty.
+            self.seen = Sight::default();
+        }
         let (size, why) = if is_time && self.rest.span_ns >= REST_NS {
             self.rested()
         } else if is_time && self.seen.span_ns >= EVIDENCE_NS {
-            self.decide()
+            self.decide(sight.has_queue())
         } else {
             return None;
         };
@@ -209,9 +220,10 @@ impl Sizer {
         (enough.min(self.size), format!("no more than {peak} threads were at work for a minute"))
     }
 
-    /// What the load asks for, and why.
-    fn decide(&mut self) -> (u32, String) {
-        let now = self.seen.load(self.size, self.cpus);
+    /// What the load asks for, and why. It may have ended just now: then no work waits any more.
+    fn decide(&mut self, has_queue: bool) -> (u32, String) {
+        let mut now = self.seen.load(self.size, self.cpus);
+        now.work_waited &= has_queue;
         if self.known.is_some_and(|known| known.is_other_than(&now)) {
             (self.known, self.tried) = (None, NOTHING_TRIED);
         }
@@ -365,6 +377,12 @@ impl Sight {
         self.peak = self.peak.max(more.peak);
     }
 
+    /// Work waited for threads: at every look, or for a part of its time that counts.
+    fn has_queue(&self) -> bool {
+        let Spent { wall_ns, queued_ns, .. } = self.spent;
+        self.waiting > 0 || queued_ns as f64 > QUEUED_MIN * (queued_ns + wall_ns) as f64
+    }
+
     /// Neither on a CPU nor for one, nor for another pool.
     fn outside_ns(&self) -> u64 {
         let Spent { cpu_ns, ready_ns, .. } = self.spent;
@@ -383,15 +401,15 @@ impl Sight {
             size,
             pieces,
             pieces_per_s: pieces as f64 * 1e9 / self.span(1.0),
-            latency_ns: of_piece(whole_ns),
+            latency_ns: if pieces > 0 { of_piece(whole_ns) } else { f64::INFINITY },
             cpu_ns: of_piece(cpu_ns),
             outside_ns: of_piece(self.outside_ns()),
             at_work: at_work_ns as f64 / self.span(1.0),
             idle,
             elsewhere: of_occupied(self.elsewhere_ns),
-            // CPUs that are busy with other things are no matter to work that hardly waits for them.
+            // That CPUs are busy with other things is no matter to work that hardly waits for them.
             is_busy: idle <= IDLE_MAX && of_occupied(ready_ns) > READY_MIN,
-            work_waited: self.waiting > 0 || queued_ns as f64 > QUEUED_MIN * whole_ns as f64,
+            work_waited: self.has_queue(),
         }
     }
 

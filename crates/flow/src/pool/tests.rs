@@ -74,11 +74,10 @@ fn a_full_pool_still_takes_what_goes_first_and_does_it_next() {
     let mut others: Vec<_> = (0..=WAITING_MAX).map(|_| Box::pin(pool.run(work("x")))).collect();
     let full = others.iter_mut().filter_map(|it| it.now_or_never()).count();
     assert!(full > 0, "the queue is full");
-    let mut first = Box::pin(pool.run_first(work("first")));
-    assert!((&mut first).now_or_never().is_none());
-    go_on.send(()).expect("the thread waits");
-    run(first).expect("done");
+    // It has a thread of its own.
+    run(pool.run_first(work("first"))).expect("done");
     assert_eq!(done.recv(), Ok("first"));
+    go_on.send(()).expect("the thread waits");
 }
 
 #[test]
@@ -155,22 +154,6 @@ fn threads_begin_and_end_as_the_size_changes_and_no_work_is_lost() {
     assert_eq!(run(pool.run(|| 7)), Ok(7));
     // Its answer may come before it is counted.
     assert!(keeper.shared.lock().spent.pieces >= 6);
-}
-
-#[test]
-fn what_goes_first_finds_a_thread_though_all_are_kept() {
-    let pool = Pool::start(1).expect("a thread");
-    let (go_on, wait) = mpsc::channel::<()>();
-    let (says, begun) = mpsc::channel();
-    let mut keeps = Box::pin(pool.run(move || {
-        says.send(()).expect("the test waits");
-        wait.recv()
-    }));
-    assert!((&mut keeps).now_or_never().is_none());
-    begun.recv_timeout(HANGS_AFTER).expect("it has begun");
-    assert_eq!(run(pool.run_first(|| 7)), Ok(7));
-    go_on.send(()).expect("the thread waits");
-    run(keeps).expect("an answer").expect("the word to go on");
 }
 
 #[test]

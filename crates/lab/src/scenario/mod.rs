@@ -6,18 +6,18 @@ mod guest;
 mod http;
 mod jung_kim;
 mod link;
-mod mistakes;
 mod load;
+mod mistakes;
 mod pipeline;
 mod player;
 mod pool;
 mod robot;
 mod select;
 mod services;
+mod serving;
 mod shared_size;
 mod switch;
 mod sync;
-mod serving;
 
 use std::path::PathBuf;
 

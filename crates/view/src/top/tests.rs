@@ -172,7 +172,7 @@ fn a_pool_says_how_large_it_is_and_why() {
     let pool = status.domains[1].pool.as_mut().expect("it has one");
     (pool.min, pool.max, pool.last_change) = (28, 28, None);
     let lines = shown(&status);
-    assert!(lines[at + 1].contains("28      -"), "{lines:#?}");
+    assert!(lines[at + 1].contains("28   -"), "{lines:#?}");
     assert!(!lines[at + 2].starts_with("    "), "{lines:#?}");
 }
 
