@@ -35,6 +35,8 @@ const GROWTH_MAX: u32 = 4;
 const IDLE_MAX: f64 = 0.05;
 /// Work that waits for a CPU for a larger part of its time needs no more threads, but CPUs.
 const READY_MIN: f64 = 0.05;
+/// Work that has less than this part of the CPUs, all of which are busy, has them taken by others.
+const OWN_MIN: f64 = 0.5;
 /// Work that waits for a thread for a larger part of its whole time needs more of them.
 const QUEUED_MIN: f64 = 0.1;
 /// Where so many of the threads wait for other pools, those are what is short.
@@ -111,6 +113,8 @@ struct Known {
     /// another pool.
     idle: f64,
     elsewhere: f64,
+    /// The part of all CPUs that work had.
+    own: f64,
     /// CPUs are busy, and work waits for them.
     is_busy: bool,
     work_waited: bool,
@@ -254,16 +258,21 @@ impl Sizer {
     fn fitting(&mut self, now: &Known) -> (u32, String) {
         let Known { size, is_busy, .. } = *now;
         let is_short_elsewhere = now.elsewhere > ELSEWHERE_MIN;
-        let right = match is_busy {
-            true => self.on_the_line(now).unwrap_or(now.at_work),
-            false => self.cpus * (1.0 + now.outside_ns / now.cpu_ns.max(1.0)),
+        let at_work = with_headroom(self.on_the_line(now).unwrap_or(now.at_work));
+        let is_too_large = is_busy && at_work < size && !is_near(size, at_work);
+        // Where others have the CPUs, more threads get more of them, or show that they do not.
+        let may_grow = !is_busy || now.own < OWN_MIN;
+        let enough = match is_too_large || !may_grow {
+            true => at_work,
+            false => with_headroom(self.cpus * (1.0 + now.outside_ns / now.cpu_ns.max(1.0))),
         };
-        let enough = with_headroom(right).min(self.bounds.max);
+        let enough = enough.min(self.bounds.max);
         let wanted = match is_busy || is_short_elsewhere {
             true => enough,
             // A quarter more for what the means do not show, as threads that hang.
-            false => enough.max(with_headroom(size.into())).min(size.saturating_mul(GROWTH_MAX)),
+            false => enough.max(with_headroom(size.into())),
         };
+        let wanted = wanted.min(size.saturating_mul(GROWTH_MAX));
         let wanted = self.bounded(wanted);
         let idle = format!("{:.0} % of {} CPUs idle", 100.0 * now.idle.clamp(0.0, 1.0), self.cpus);
         let (cpu, outside) = (time(now.cpu_ns), time(now.outside_ns));
@@ -273,7 +282,7 @@ impl Sizer {
                 format!("{idle}, work takes {cpu} on one and waits {outside}: {enough} are enough")
             }
         };
-        let hold = if wanted > size && is_busy {
+        let hold = if wanted > size && !may_grow {
             "all CPUs are busy: more threads would wait for them"
         } else if wanted > size && wanted >= self.tried.too_large {
             self.tried.no_more
@@ -407,6 +416,7 @@ impl Sight {
             at_work: at_work_ns as f64 / self.span(1.0),
             idle,
             elsewhere: of_occupied(self.elsewhere_ns),
+            own: cpu_ns as f64 / self.span(cpus),
             // That CPUs are busy with other things is no matter to work that hardly waits for them.
             is_busy: idle <= IDLE_MAX && of_occupied(ready_ns) > READY_MIN,
             work_waited: self.has_queue(),

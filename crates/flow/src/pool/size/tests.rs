@@ -183,12 +183,23 @@ fn a_lock_that_all_work_needs_does_not_draw_thread_after_thread() {
 }
 
 #[test]
-fn it_does_not_grow_while_what_is_waited_for_has_the_cpus() {
+fn where_what_is_waited_for_has_the_cpus_it_tries_once_and_goes_back() {
     let database = Load { cpu: 100e3, others: 600e3, ..CPU_ONLY };
     let mut bench = Bench::of(8, 2, 512);
     bench.run(database, 60);
-    assert_eq!(bench.changes, []);
-    assert!(bench.sizer.why().contains("all CPUs are busy"), "{}", bench.sizer.why());
+    assert_eq!((bench.sizer.size(), bench.changes.len()), (8, 2), "{:?}", bench.changes);
+    assert_eq!(bench.sizer.why(), "more threads were of no use");
+    let mut bench = Bench::of(8, 2, 512);
+    bench.run(Load { others: 100e3, ..CPU_ONLY }, 60);
+    assert!(bench.sizer.size() < 8 && bench.changes.len() <= 2, "{:?}", bench.changes);
+}
+
+#[test]
+fn where_others_have_the_cpus_it_takes_its_share() {
+    let crowded = Load { hogs: 2.0, others: 0.0, ..SLEEP_3MS };
+    let mut bench = Bench::of(8, 2, 512);
+    bench.run(crowded, 5);
+    assert!(bench.sizer.size() > 16, "{:?} {}", bench.changes, bench.sizer.why());
 }
 
 #[test]
