@@ -90,6 +90,8 @@ pub(super) struct Sizer {
     skipped: u32,
     /// What the last decision rested on.
     known: Option<Known>,
+    /// Whether that found the size too large.
+    was_too_large: bool,
     tried: Tried,
     rest: Rest,
     /// The last decision's reason.
@@ -157,6 +159,7 @@ impl Sizer {
             seen: Sight::default(),
             skipped: 0,
             known: None,
+            was_too_large: false,
             tried: NOTHING_TRIED,
             rest: Rest::default(),
             why: why.into(),
@@ -214,6 +217,7 @@ impl Sizer {
             return None;
         }
         (self.size, self.since_change_ns, self.rest) = (size, 0, Rest::default());
+        self.was_too_large = false;
         Some(size)
     }
 
@@ -260,6 +264,9 @@ impl Sizer {
         let is_short_elsewhere = now.elsewhere > ELSEWHERE_MIN;
         let at_work = with_headroom(self.on_the_line(now).unwrap_or(now.at_work));
         let is_too_large = is_busy && at_work < size && !is_near(size, at_work);
+        // Half a second in which less was done than usual is no reason to shrink; two are. None
+        // lets a pool look twice as large as it need be.
+        let was_too_large = std::mem::replace(&mut self.was_too_large, is_too_large);
         // Where others have the CPUs, more threads get more of them, or show that they do not.
         let may_grow = !is_busy || now.own < OWN_MIN;
         let enough = match is_too_large || !may_grow {
@@ -286,6 +293,8 @@ impl Sizer {
             "all CPUs are busy: more threads would wait for them"
         } else if wanted > size && wanted >= self.tried.too_large {
             self.tried.no_more
+        } else if wanted < size && wanted > size / 2 && is_too_large && !was_too_large {
+            &why
         } else if wanted <= size && is_near(size, wanted) {
             let waits = "work waits for another pool: more threads would, too";
             if is_short_elsewhere { waits } else { &why }
@@ -402,7 +411,8 @@ impl Sight {
         let Spent { pieces, wall_ns, cpu_ns, ready_ns, queued_ns } = self.spent;
         let of_piece = |ns: u64| ns as f64 / pieces.max(1) as f64;
         let whole_ns = queued_ns + wall_ns;
-        let at_work_ns = self.occupied_ns.saturating_sub(ready_ns + self.elsewhere_ns);
+        // Who is ready while it waits elsewhere is in both; on a CPU it is in neither.
+        let at_work_ns = self.occupied_ns.saturating_sub(ready_ns + self.elsewhere_ns).max(cpu_ns);
         // Where nobody says whether CPUs idle, a pool may grow, and what that brings decides.
         let idle = self.idle_ns.map_or(1.0, |idle_ns| idle_ns as f64 / self.span(cpus));
         let of_occupied = |ns: u64| ns as f64 / self.occupied_ns.max(1) as f64;
@@ -428,8 +438,9 @@ impl Sight {
     }
 }
 
+/// One more at least: with few threads a quarter is none.
 fn with_headroom(threads: f64) -> u32 {
-    (HEADROOM * threads).ceil() as u32
+    ((HEADROOM * threads).ceil() as u32).max((threads.ceil() as u32).saturating_add(1))
 }
 
 /// Whether a pool of this size need not shrink to the other one.
