@@ -175,6 +175,17 @@ impl Pool {
         Ok((pool, keeper))
     }
 
+    /// Does `work` on one of the threads.
+    ///
+    /// # Errors
+    /// It panicked, or too much waits already (503).
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        answer(self.queue(Line::Others, work)?).await
+    }
+
     /// The same for work that may take seconds, such as asking a name server: half of the threads
     /// at most do that at once. So an order to the supervisor finds a thread, unless there is but
     /// one.
@@ -186,17 +197,6 @@ impl Pool {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         answer(self.queue(Line::Slow, work)?).await
-    }
-
-    /// Does `work` on one of the threads.
-    ///
-    /// # Errors
-    /// It panicked, or too much waits already (503).
-    pub async fn run<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Error> {
-        answer(self.queue(Line::Others, work)?).await
     }
 
     /// The same before all that waits, in places of its own and on a thread of its own if need be:
@@ -456,12 +456,16 @@ impl PoolKeeper {
     }
 
     fn now(&self) -> Looked {
-        let idle_ns = idle(&self.cpus).ok().map(|idle| idle.as_nanos() as u64);
         let (at_ns, process_cpu_ns) = (now_ns(), cpu_ns(ClockId::ProcessCPUTime));
         let mut queue = self.shared.lock();
         queue.occupy();
         let (spent, occupied, waiting) = (queue.spent, queue.occupied, queue.waiting());
         queue.occupied.peak = queue.running;
+        let rests = queue.running == 0 && waiting == 0 && spent == self.looked.spent;
+        drop(queue);
+        // A pool at rest does not read a file ten times a second.
+        let idle = if rests { None } else { idle(&self.cpus).ok() };
+        let idle_ns = idle.map(|idle| idle.as_nanos() as u64);
         Looked { at_ns, spent, occupied, waiting, idle_ns, process_cpu_ns }
     }
 
