@@ -7,12 +7,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use sinew_figures::Machine;
+use sinew_lab::advise::Receipt;
 use sinew_report::{Chained, Earlier};
 use sinew_runtime::Kinds;
 use sinew_spec::firewall::Firewall;
 use sinew_spec::{picture, schema};
 
-use crate::answer::print;
+use crate::answer::{FAULTED, print, refuse};
 use crate::load::{LoadError, Loaded, kinds_of, load_and_make};
 use crate::machine::MachineArgs;
 
@@ -29,6 +31,9 @@ pub(crate) struct CheckArgs {
     /// Shows the longest chain with the execution times in this report of 'sinew run --json'.
     #[arg(long, value_name = "RUN.json")]
     report: Option<PathBuf>,
+    /// Fails if the machine or the graph has changed since 'sinew advise' wrote this receipt.
+    #[arg(long, value_name = "RECEIPT.json", conflicts_with = "schema")]
+    receipt: Option<PathBuf>,
     #[command(flatten)]
     machine: MachineArgs,
     /// Prints one JSON object: the errors, or the plan, its firewall and its longest chain.
@@ -45,10 +50,11 @@ const EXAMPLES: &str = "Examples:
   sinew check --set planner.path=plate.gcode graphs/arm/arm.yaml
   sinew run --json --duration 60s graphs/arm/arm.yaml > run.json
   sinew check --report run.json graphs/arm/arm.yaml
+  sinew check --receipt advice.json graphs/arm/arm.yaml
   sinew check --schema > sinew.schema.json    # '# yaml-language-server: $schema=sinew.schema.json'
   sinew check --schema graphs/dual_os/arm.yaml > dual_os.json    # knows the kinds of its images
 
-Exit status: 0 good, 2 bad request or spec.";
+Exit status: 0 good, 1 a receipt that does not hold, 2 bad request or spec.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &CheckArgs, nodes: &Kinds) -> ExitCode {
@@ -63,10 +69,27 @@ pub(crate) fn run(arguments: &CheckArgs, nodes: &Kinds) -> ExitCode {
         .machine
         .get()
         .and_then(|machine| load_and_make(file, &arguments.set, nodes, &machine));
-    match loaded.and_then(|loaded| show(&loaded, arguments)) {
-        Ok(text) => print(&text, ExitCode::SUCCESS),
+    let shown =
+        loaded.and_then(|loaded| Ok((show(&loaded, arguments)?, changed(&loaded, arguments)?)));
+    match shown {
+        Ok((_, changes)) if !changes.is_empty() => {
+            refuse(&changes.join("; "), FAULTED, arguments.json)
+        }
+        Ok((text, _)) => print(&text, ExitCode::SUCCESS),
         Err(error) => error.answer(arguments.json),
     }
+}
+
+/// What has changed since the receipt that was named; nothing without one.
+fn changed(loaded: &Loaded, arguments: &CheckArgs) -> Result<Vec<String>, LoadError> {
+    let Some(path) = &arguments.receipt else { return Ok(vec![]) };
+    let receipt = Receipt::read(path).map_err(LoadError::Request)?;
+    let all = receipt.differences(&loaded.plan, &Machine::read());
+    let name = path.display();
+    let say = |text: String| format!("the receipt '{name}' does not hold: {text}");
+    let again = "ask 'sinew advise' again".to_owned();
+    let end = (!all.is_empty()).then_some(again);
+    Ok(all.into_iter().map(say).chain(end).collect())
 }
 
 /// What there is to say of a good graph.

@@ -11,7 +11,9 @@ use sinew_runtime::run::DOMAIN_COMMAND;
 
 use crate::answer::{BAD_REQUEST, print, refuse, say};
 use crate::steer::{halt, reset, restart, stop};
-use crate::{check, doctor, drill, graph, guest, lab, list, log, replay, run, test, top, tune};
+use crate::{
+    advise, check, doctor, drill, graph, guest, lab, list, log, replay, run, test, top, tune,
+};
 
 /// A dataflow runtime for machines: a fail-stop realtime core, services and links in one graph.
 #[derive(Debug, Parser)]
@@ -31,6 +33,7 @@ Examples:
   sinew halt arm
   sinew stop arm
   sinew lab pipeline --quick
+  sinew advise graphs/arm/arm.yaml
   sinew drill --quick
   sinew guest graphs/dual_os/arm.yaml
   sinew doctor
@@ -54,6 +57,7 @@ enum Command {
     Graph(graph::GraphArgs),
     Guest(guest::GuestArgs),
     Lab(lab::LabArgs),
+    Advise(advise::AdviseArgs),
     Drill(drill::DrillArgs),
     Doctor(doctor::DoctorArgs),
     Tune(tune::TuneArgs),
@@ -117,6 +121,7 @@ pub fn main(nodes: &Kinds) -> ExitCode {
         Command::Graph(arguments) => graph::run(&arguments, nodes),
         Command::Guest(arguments) => guest::run(&arguments, nodes),
         Command::Lab(arguments) => lab::run(&arguments, nodes),
+        Command::Advise(arguments) => advise::run(&arguments, nodes),
         Command::Drill(arguments) => drill::run(&arguments, nodes),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments, nodes),

@@ -7,6 +7,7 @@
 //! }
 //! ```
 
+mod advise;
 mod answer;
 mod check;
 mod cli;

@@ -14,7 +14,7 @@ use sinew_control::status::EventKind;
 use sinew_core::clock::now_ns;
 use sinew_doctor::Neighbours;
 use sinew_figures::Machine;
-use sinew_report::{Csv, Ending, Memory, Report, Stats};
+use sinew_report::{Csv, Ending, Report, Stats, Usage, judge};
 use sinew_runtime::Kinds;
 use sinew_runtime::profile::Profile;
 use sinew_runtime::run::{Run, RunRequest, ServiceState};
@@ -96,10 +96,11 @@ struct Session {
     run: Run,
     audience: Audience,
     signals: Signals,
-    memory: Memory,
+    usage: Usage,
     machine: Machine,
     duration: Option<Duration>,
     json: bool,
+    strict: bool,
     heard: Heard,
     /// Whether the time that was asked for is over.
     is_over: bool,
@@ -133,7 +134,7 @@ impl Session {
             None
         });
         Ok(Session {
-            memory: Memory::new(run.plan().domains.len()),
+            usage: Usage::new(run.plan().domains.len()),
             neighbours: Neighbours::seek(run.plan()),
             run,
             audience,
@@ -141,6 +142,7 @@ impl Session {
             machine,
             duration: args.duration,
             json: args.json,
+            strict: args.strict,
             heard: Heard::default(),
             is_over: false,
             resets: 0,
@@ -155,7 +157,7 @@ impl Session {
         self.audience.finish_csv();
         let duration_s = self.elapsed_s();
         self.audience.close_view();
-        let Session { run, audience, machine, memory, json, closed, .. } = self;
+        let Session { run, audience, machine, usage, json, strict, closed, .. } = self;
         let plan = run.plan().clone();
         let (faults, privileges, services) = (run.faults(), run.privileges(), run.services());
         let earlier_faults = run.earlier_faults().to_vec();
@@ -166,9 +168,13 @@ impl Session {
         drop(run);
         let first_ns = audience.stats.control().and_then(|control| control.first_start_ns);
         let since_begun_ms = |ns: u64| (ns.saturating_sub(begun_ns) / 1000) as f64 / 1e3;
+        let judged = judge(&plan, &audience.stats, &audience.links, &usage.processes);
         let report = Report {
             plan: &plan,
             stats: &audience.stats,
+            links: &audience.links,
+            judged,
+            strict,
             late: &audience.late,
             ending,
             faults,
@@ -176,7 +182,7 @@ impl Session {
             stop,
             resets,
             privileges,
-            processes: memory.processes,
+            processes: usage.processes,
             services,
             broken_links,
             start_to_first_cycle_ms: first_ns.map(since_begun_ms),
@@ -225,13 +231,14 @@ impl Session {
                 None => self.has_run_out().then_some("--duration is over"),
             };
             if let Some(reason) = order {
+                self.usage.read_now(self.elapsed_s(), self.run.pids());
                 self.run.stop_for(reason);
                 // It is carried out at once: what else there is to do here can wait.
                 nap = Duration::ZERO;
                 continue;
             }
             let elapsed_s = self.elapsed_s();
-            self.memory.read(elapsed_s, || self.run.pids());
+            self.usage.read(elapsed_s, || self.run.pids());
             nap = self.nap();
             if let Err(error) = self.refresh(elapsed_s) {
                 self.audience.view = View::none();
@@ -319,6 +326,8 @@ fn write(report: &Report<'_>, json: bool) -> io::Result<()> {
     if !faults.is_empty() {
         say(faults.trim_end());
     }
+    let level = if report.strict { "error" } else { "warning" };
+    report.not_kept().for_each(|it| say(&format!("{level}: {}", it.to_line())));
     let mut out = stdout().lock();
     match json {
         true => writeln!(out, "{}", report.to_json())?,

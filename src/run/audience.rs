@@ -3,7 +3,7 @@
 use sinew_core::clock::Clock;
 use sinew_core::trace::Record;
 use sinew_core::trace::ThreadId;
-use sinew_report::{Csv, Late, Observed, Stats};
+use sinew_report::{Csv, Late, Links, Observed, Stats};
 use sinew_spec::plan::Plan;
 use sinew_view::{News, View};
 
@@ -12,6 +12,7 @@ use crate::answer::say;
 /// What happens to the records of a run.
 pub(super) struct Audience {
     pub(super) stats: Stats,
+    pub(super) links: Links,
     pub(super) csv: Option<Csv>,
     pub(super) view: View,
     observed: Observed,
@@ -34,6 +35,7 @@ impl Audience {
             csv,
             observed: Observed::default(),
             late: Late::new(plan),
+            links: Links::new(plan),
             late_due_s: 0.0,
             late_line: None,
             news: News::default(),
@@ -48,6 +50,7 @@ impl Audience {
         self.observed.read(record, thread.nodes.len(), clock);
         self.stats.add(id, &self.observed);
         self.late.take(id, &self.observed);
+        self.links.take(id, record, clock);
         self.view.observe(id, &self.observed);
         if let Some(text) = self.csv.as_mut().and_then(|csv| csv.add(id, &self.observed)) {
             self.notice(text);

@@ -117,7 +117,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         &[
             &["diagnostic", "keys", "nearest", "order"],
             &["chain", "guest", "value", "yaml"],
-            &["fields", "images", "picture"],
+            &["edit", "fields", "images", "picture"],
             &["firewall", "ports"],
             &["draft", "schema"],
             &["rules"],

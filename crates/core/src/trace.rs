@@ -348,8 +348,15 @@ impl Record {
 
     /// Execution time of node `at`, in ticks.
     pub fn execution_ticks(&self, at: usize) -> u64 {
+        let (begin, end) = self.node_ticks(at);
+        end.saturating_sub(begin)
+    }
+
+    /// When the update of node `at` began and ended, in ticks of the counter that all threads of
+    /// the machine share; 0 in a record of the past.
+    pub fn node_ticks(&self, at: usize) -> (u64, u64) {
         let words = &self.words[NODES + NODE_WORDS * at..][..2];
-        words[1].saturating_sub(words[0])
+        (words[0], words[1])
     }
 
     /// How often node `at` has allocated in its updates so far; `None` where nobody counts.
@@ -475,8 +482,9 @@ impl Record {
         words.iter().map(|word| (word & !BROKEN, word & BROKEN != 0))
     }
 
+    /// Notes when the update of node `at` began and ended.
     #[inline]
-    pub(crate) fn executed(&mut self, at: usize, begin_ticks: u64, end_ticks: u64) {
+    pub fn executed(&mut self, at: usize, begin_ticks: u64, end_ticks: u64) {
         let words = &mut self.words[NODES + NODE_WORDS * at..][..2];
         (words[0], words[1]) = (begin_ticks, end_ticks);
     }

@@ -4,6 +4,7 @@
 //! the machine does meanwhile hits all of them ([`rounds`]); what comes out is a
 //! [`ScenarioReport`].
 
+pub mod advise;
 pub mod bar;
 pub mod drill;
 pub mod graph;

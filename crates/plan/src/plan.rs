@@ -1,10 +1,12 @@
 //! The plan: a checked graph, ordered, placed and sized. The runtime only carries it out.
 
 mod machine;
+mod requirement;
 
 pub use machine::{
     LinkClass, LinkProfile, LinkTuning, SHORT_MAX, SMALL_MAX, SlotLayout, TargetMachine, TunedPair,
 };
+pub use requirement::{Bound, Isolation, RequiredOf, Requirement};
 
 use crate::catalogue::{Direction, Kind, MessageType, ParameterValue, Port, RunsIn};
 use crate::{Item, Span};
@@ -26,6 +28,8 @@ pub struct Plan {
     pub links: Vec<Link>,
     /// All links that carry packets, in the order of ports and, at one port, of the spec.
     pub flow_links: Vec<FlowLink>,
+    /// What the graph asks of a run: of itself, of its domains, of its links.
+    pub requirements: Vec<Requirement>,
     /// What the plan decided otherwise than the spec asked, and why; a sentence each.
     pub notes: Vec<String>,
 }

@@ -13,8 +13,10 @@ use sinew_runtime::run::{NodeState, Outcome, ServiceState};
 use sinew_spec::plan::{Plan, Release};
 
 use crate::late::Late;
-use crate::memory::ProcessMemory;
+use crate::links::{LinkStats, Links};
+use crate::requirements::{Judged, Kept};
 use crate::stats::{Extent, SignalStats, Stats, ThreadStats};
+use crate::usage::ProcessUsage;
 
 /// How a run ended, seen from the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,12 @@ pub struct Report<'a> {
     pub plan: &'a Plan,
     /// The figures of its cycles.
     pub stats: &'a Stats,
+    /// How long messages took between nodes of the core.
+    pub links: &'a Links,
+    /// What is to be said of the graph's requirements.
+    pub judged: Vec<Judged>,
+    /// Whether one that was not shown to be kept is a failure.
+    pub strict: bool,
     /// Its late cycles.
     pub late: &'a Late,
     /// How it ended.
@@ -62,7 +70,7 @@ pub struct Report<'a> {
     /// What each realtime thread asked for and has.
     pub privileges: Vec<(ThreadId, Asked, Obtained)>,
     /// One for each domain.
-    pub processes: Vec<ProcessMemory>,
+    pub processes: Vec<ProcessUsage>,
     /// How each service is at the end.
     pub services: Vec<ServiceState>,
     /// What is to be said of links that a service has broken.
@@ -105,6 +113,8 @@ impl Report<'_> {
         put("stop", json!(self.stop));
         put("late", self.late.to_json());
         put("notes", json!(self.plan.notes));
+        put("links", self.links.rows.iter().map(|row| self.link_json(row)).collect());
+        put("requirements", self.judged.iter().map(Judged::to_json).collect());
         put("threads", self.stats.threads.iter().map(thread_json).collect());
         put("privileges", self.privileges.iter().map(|row| self.privileges_json(row)).collect());
         put("domains", self.domains_json());
@@ -121,7 +131,24 @@ impl Report<'_> {
 
     /// 0 if all is as it was asked for, else 1.
     pub fn exit_status(&self) -> u8 {
-        u8::from(!self.ending.is_good() || !self.lacks.is_empty())
+        let breaks = self.strict && self.not_kept().next().is_some();
+        u8::from(!self.ending.is_good() || !self.lacks.is_empty() || breaks)
+    }
+
+    /// What is required and was not shown to be kept.
+    pub fn not_kept(&self) -> impl Iterator<Item = &Judged> {
+        self.judged.iter().filter(|judged| judged.kept != Kept::Yes)
+    }
+
+    fn link_json(&self, row: &LinkStats) -> Value {
+        let link = &self.plan.links[row.link];
+        json!({
+            "from": self.plan.end_name(link.from),
+            "to": self.plan.end_name(link.to),
+            "isolation": self.plan.isolation(link).word(),
+            "latency_ns": row.latency.to_json(),
+            "may_lag": row.may_lag,
+        })
     }
 
     /// Services that ended more often than their policy bears. The exit status does not tell: a
@@ -178,6 +205,7 @@ impl Report<'_> {
                 "role": DomainRole::of(domain).word(),
                 "pid": process.pid,
                 "resident_kib_max": process.resident_kib_max,
+                "cpu_percent": process.cpu_percent(),
             });
             if let Some(service) = self.services.iter().find(|service| service.domain == at) {
                 row["state"] = json!(service.state);

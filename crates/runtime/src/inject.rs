@@ -39,7 +39,7 @@ pub enum Target {
     Link(usize),
 }
 
-/// What happens. The first twelve happen to nodes, the others to links.
+/// What happens. The first twelve happen to nodes, the next three to links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InjectedFault {
@@ -78,6 +78,12 @@ pub enum InjectedFault {
     /// Garbage stands in all words of the region, for ten cycles new one in each; nothing else is
     /// sent any more. (A byte stream has no region: it stalls.)
     Hostile,
+    /// No fault: something else runs in the place of the node, which never starts. It is busy for
+    /// so long in each cycle, and sends a message of zeros from every output.
+    StandIn {
+        /// ns.
+        busy_ns: u64,
+    },
 }
 
 impl Injection {
@@ -85,6 +91,20 @@ impl Injection {
     pub(crate) fn of(injections: &[Injection], target: Target) -> Option<Vec<Injection>> {
         let its = injections.iter().filter(|injection| injection.target == target);
         Some(its.cloned().collect::<Vec<_>>()).filter(|its| !its.is_empty())
+    }
+
+    /// A node that is only imitated, from the start of a run.
+    pub fn stand_in(node: usize, busy_ns: u64) -> Injection {
+        let what = InjectedFault::StandIn { busy_ns };
+        Injection { target: Target::Node(node), at_cycle: 0, what }
+    }
+
+    /// How long the node's stand-in is busy, if it has one.
+    pub(crate) fn stands_in(&self) -> Option<u64> {
+        match self.what {
+            InjectedFault::StandIn { busy_ns } => Some(busy_ns),
+            _ => None,
+        }
     }
 
     /// That the target does not start, if that is among them.

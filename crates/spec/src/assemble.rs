@@ -11,6 +11,7 @@ use crate::options::decide;
 use crate::order::sort;
 use crate::picture;
 use crate::place::{Graph, Reach, cpus, periods, release, threads};
+use crate::requires;
 use crate::shapes::shape;
 
 /// Makes the plan; `None` if releases or periods are wrong, which is reported.
@@ -63,11 +64,13 @@ pub(crate) fn plan(graph: Graph<'_, '_>, machine: &TargetMachine) -> Option<Plan
             line: draft.lines.line(node.span.start as usize) as u32,
         })
     });
+    let requirements = requires::all(draft, &graph.joined, &rank);
     let (name, hold, nodes) = (draft.name.to_owned(), draft.hold, nodes.collect());
     let flow_links = graph.flow_links;
-    let mut plan = Plan { name, hold, domains, nodes, links, flow_links, notes };
+    let mut plan = Plan { name, hold, domains, nodes, links, flow_links, requirements, notes };
     park_if_crowded(&mut plan, machine);
     shape(&mut plan, machine);
+    requires::notes(&mut plan);
     Some(plan)
 }
 

@@ -27,12 +27,15 @@ use crate::diagnostic::{Lines, Report};
 use crate::fields::{Fields, list};
 use crate::images;
 use crate::keys;
+use crate::requires::{self, Required};
 
 /// The whole spec.
 pub(crate) struct Draft<'a> {
     pub(crate) name: &'a str,
     /// Whether the services outlive the core.
     pub(crate) hold: bool,
+    /// What is required of the graph as a whole.
+    pub(crate) requires: Vec<Required>,
     pub(crate) domains: Vec<Domain<'a>>,
     /// Names of domains that are reported already and stand for nothing.
     pub(crate) refused: Vec<&'a str>,
@@ -62,7 +65,7 @@ pub(crate) fn read<'a>(
     given: &'a [GuestImage],
 ) -> Option<Draft<'a>> {
     let (mut domains, mut refused) = (Vec::new(), Vec::new());
-    let mut hold = false;
+    let (mut hold, mut required) = (false, Vec::new());
     let is_bare_list = matches!(root.data, Data::List(_));
     let nodes = if is_bare_list {
         domains.push(Domain::of_a_bare_list(root.span, report));
@@ -77,6 +80,7 @@ pub(crate) fn read<'a>(
             }
         }
         hold = fields.number("hold") == Some(1);
+        required = requires::read(&fields, true);
         if hold && refused.is_empty() && domains.iter().all(Domain::is_service) {
             let help = "leave it out, or give a domain 'realtime: {period: 1ms}'";
             report.error(fields.at("hold"), "there is no core that could be held", help);
@@ -95,6 +99,7 @@ pub(crate) fn read<'a>(
     let mut draft = Draft {
         name,
         hold,
+        requires: required,
         domains,
         refused,
         nodes,

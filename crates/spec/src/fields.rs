@@ -169,6 +169,12 @@ impl<'a> Fields<'a> {
         read.map_err(|help| self.report.error(span, message(), help)).ok()
     }
 
+    /// The same without its default: `None` if the key is not given.
+    pub(crate) fn number_if_given(&self, name: &str) -> Option<u64> {
+        self.get(name)?;
+        self.number(name)
+    }
+
     /// The number behind a key, or the fields of one that is found by measurement: none of them is
     /// given with the word `auto`.
     pub(crate) fn number_or_auto(&self, name: &str) -> Option<NumberOrAuto<'a>> {

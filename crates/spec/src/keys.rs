@@ -6,7 +6,7 @@ use self::Shape::{
 };
 use sinew_plan::catalogue::ParameterType;
 use sinew_plan::option_enum;
-use sinew_plan::plan::{Board, Delivery, Full, RestartPolicy, Sync, Transport, Wait};
+use sinew_plan::plan::{Board, Delivery, Full, Isolation, RestartPolicy, Sync, Transport, Wait};
 
 /// Shortest period, ns: below it the release of a cycle costs as much as the cycle.
 pub const PERIOD_NS_MIN: u64 = 10_000;
@@ -165,6 +165,7 @@ pub(crate) static GRAPH: Table = Table {
             "When the core has stopped, for whatever reason, its services stay, and 'sinew reset' \
              starts it again. Else the end of the core is the end of the run.",
         ),
+        optional("requires", Fields(&REQUIRES_CYCLES), "What the core must hold as a whole."),
         required("domains", MapOf(&DOMAIN), "The fault domains: one OS process each."),
         required("nodes", ListOf(&NODE), "The nodes, with the links they write to."),
     ],
@@ -213,6 +214,7 @@ pub(crate) static DOMAIN: Table = Table {
              leaves.",
         ),
         optional("flows", Fields(&FLOWS), "What the flows of a service run on."),
+        optional("requires", Fields(&REQUIRES_CYCLES), "What the domain must hold."),
         optional("user", Name, "User that the domain runs as. Default: who starts the graph."),
         optional(
             "guest",
@@ -464,6 +466,47 @@ pub(crate) static SAFE: Table = Table {
     ],
 };
 
+/// A latency that may be required: below it the clock sees nothing.
+const BEARABLE: Shape = duration(100, PERIOD_NS_MAX);
+
+const ISOLATION: Key = optional(
+    "isolation",
+    words(Isolation::WORDS),
+    "What must stand at least between the nodes at both ends: nothing, a thread each, a process \
+     each, or a transport that could lead to another host (tcp). Of a domain or the graph: of the \
+     links that leave a domain.",
+);
+
+/// What may be required of a link.
+pub(crate) static REQUIRES: Table = Table {
+    what: "requires",
+    keys: &[
+        optional(
+            "latency",
+            BEARABLE,
+            "Of 100 messages 99 are taken so soon: from the end of the writer's update to the \
+             start of the reader's that takes it.",
+        ),
+        optional("latency_max", BEARABLE, "No message that a run observes takes longer."),
+        ISOLATION,
+    ],
+};
+
+/// What may be required of a domain or the graph.
+pub(crate) static REQUIRES_CYCLES: Table = Table {
+    what: "requires",
+    keys: &[
+        optional("latency", BEARABLE, "The cycle latency of 99 of 100 cycles."),
+        optional("latency_max", BEARABLE, "No cycle that a run observes has more."),
+        ISOLATION,
+        optional(
+            "cpu",
+            Percent { min: 1, max: 100_000 },
+            "CPU time of its processes, as a share of one CPU; 200% is two CPUs.",
+        ),
+    ],
+};
+
 /// The end of a link and its options.
 pub(crate) static LINK: Table = Table {
     what: "a link",
@@ -508,5 +551,6 @@ pub(crate) static LINK: Table = Table {
             "0",
             "1: the reader sees the message one cycle later. This is what closes a loop.",
         ),
+        optional("requires", Fields(&REQUIRES), "What the link must hold."),
     ],
 };

@@ -7,8 +7,10 @@
 mod assemble;
 mod blocks;
 pub mod chain;
+mod core_only;
 pub mod diagnostic;
 mod draft;
+pub mod edit;
 mod fields;
 pub mod firewall;
 mod flows;
@@ -23,12 +25,14 @@ mod order;
 pub mod picture;
 mod place;
 mod ports;
+mod requires;
 mod rules;
 mod schema;
 mod shapes;
 mod value;
 mod yaml;
 
+pub use core_only::core_of;
 pub use diagnostic::{Diagnostic, diagnose, render};
 pub use images::{images_of, kinds as kinds_of_image};
 pub use nearest::suggest;
@@ -101,6 +105,7 @@ fn build(
     let serves = |home: Home| draft.domains[home.domain].is_service();
     let order = join::order(&draft, &joined, |node| !homes[node].is_some_and(serves));
     options::check(&draft, &joined, &homes);
+    requires::check(&draft, &joined, &homes);
     limits::check(&draft, &joined, &homes);
     place::check_cpus(&draft, machine);
     let homes: Vec<_> = homes.into_iter().collect::<Option<_>>().filter(|_| joined_all)?;

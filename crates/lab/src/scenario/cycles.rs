@@ -8,18 +8,18 @@ use crate::report::Row;
 
 /// What was seen of them.
 #[derive(Default)]
-pub(super) struct Cycles {
-    pub(super) latency: Distribution,
-    pub(super) jitter: Distribution,
+pub(crate) struct Cycles {
+    pub(crate) latency: Distribution,
+    pub(crate) jitter: Distribution,
     /// Cycles past their deadline, and periods lost.
-    pub(super) overruns: u64,
-    pub(super) skipped: u64,
+    pub(crate) overruns: u64,
+    pub(crate) skipped: u64,
     /// Of the clock that took the times.
     step_ns: f64,
 }
 
 impl Cycles {
-    pub(super) fn take(&mut self, record: &Record, clock: Clock) {
+    pub(crate) fn take(&mut self, record: &Record, clock: Clock) {
         self.latency.add(clock.ns(record.latency_ticks()));
         self.jitter.add(record.start_ns().saturating_sub(record.release_ns()));
         self.overruns += u64::from(record.is_overrun()) + record.skipped();
@@ -27,7 +27,7 @@ impl Cycles {
         self.step_ns = clock.step_ns();
     }
 
-    pub(super) fn merge(&mut self, other: &Cycles) {
+    pub(crate) fn merge(&mut self, other: &Cycles) {
         self.latency.merge(&other.latency);
         self.jitter.merge(&other.jitter);
         self.overruns += other.overruns;
@@ -37,7 +37,7 @@ impl Cycles {
 
     /// Adds them as a round to a row's measures: latency, over the reference if there is one, and
     /// jitter where there is a clock that it can be seen against.
-    pub(super) fn add_to(&self, row: &mut Row, reference_ns: Option<f64>, has_period: bool) {
+    pub(crate) fn add_to(&self, row: &mut Row, reference_ns: Option<f64>, has_period: bool) {
         let mut add = |name, times: &Distribution, reference_ns| {
             let measure = row.measure_mut(name);
             match times.median_of_steps(self.step_ns) {

@@ -1,7 +1,7 @@
 //! What can be measured: one file and one row of [`SCENARIOS`] each.
 
 mod beside;
-mod cycles;
+pub(crate) mod cycles;
 mod guest;
 mod http;
 mod jung_kim;

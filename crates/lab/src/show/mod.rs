@@ -11,7 +11,7 @@ pub(crate) mod text;
 pub use page::to_page;
 pub use plots::plots;
 pub use svg::Plot;
-pub use text::to_text;
+pub use text::{tables, to_text};
 
 #[cfg(test)]
 mod tests;

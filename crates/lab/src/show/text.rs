@@ -40,6 +40,11 @@ pub fn to_text(report: &ScenarioReport) -> String {
     text
 }
 
+/// The tables of a report alone.
+pub fn tables(report: &ScenarioReport) -> String {
+    report.tables.iter().map(|table| grid_text(&grid::of_words(table))).collect()
+}
+
 fn head(report: &ScenarioReport) -> String {
     let (scenario, rounds) = (&report.scenario, report.rounds as usize);
     let mut text = format!("lab {scenario}: {}", counted(rounds, "round"));

@@ -76,6 +76,13 @@ fn observed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Figures>, D::Er
 }
 
 impl Earlier {
+    /// Median execution time of each node of the plan, ns, or the maximum where too few were
+    /// observed for one; `None` of a service.
+    pub fn executions_ns(&self) -> Vec<Option<u64>> {
+        let median = |figures: &Figures| figures.p50_ns.unwrap_or(figures.max_ns);
+        self.executions.iter().map(|figures| figures.as_ref().map(median)).collect()
+    }
+
     /// Reads the report in `path`.
     ///
     /// # Errors

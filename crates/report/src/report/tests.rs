@@ -9,9 +9,13 @@ use crate::stats::fixture;
 
 fn report<'a>(plan: &'a Plan, stats: &'a Stats, machine: &'a Machine) -> Report<'a> {
     static IN_TIME: LazyLock<Late> = LazyLock::new(|| Late::new(&fixture::plan()));
+    static LINKS: LazyLock<Links> = LazyLock::new(Links::default);
     Report {
         plan,
         stats,
+        links: &LINKS,
+        judged: vec![],
+        strict: false,
         late: &IN_TIME,
         ending: Ending::Ended(Outcome::Finished),
         faults: vec![],
@@ -23,10 +27,7 @@ fn report<'a>(plan: &'a Plan, stats: &'a Stats, machine: &'a Machine) -> Report<
             Asked { priority: 80, cpu: Some(1) },
             Obtained { policy: 0, priority: 0, cpu: Some(1), locked_kib: 5120 },
         )],
-        processes: vec![
-            ProcessMemory { pid: 7, resident_kib_max: Some(4096) },
-            ProcessMemory::default(),
-        ],
+        processes: vec![ProcessUsage::of(7, 4096), ProcessUsage::default()],
         services: vec![],
         broken_links: vec![],
         start_to_first_cycle_ms: Some(21.5),

@@ -10,6 +10,7 @@ use sinew_figures::units::counted;
 use sinew_figures::wrap::wrap_narrow;
 
 use super::{Ending, Report};
+use crate::links::LinkStats;
 use crate::stats::ThreadStats;
 
 impl Report<'_> {
@@ -58,6 +59,8 @@ impl Report<'_> {
         for thread in &self.stats.threads {
             text += &thread_text(thread);
         }
+        text += &self.links_text();
+        text += &self.requirements_text();
         text += &self.flows_text();
         text += &self.services_text();
         text += &self.late_text();
@@ -78,16 +81,25 @@ impl Report<'_> {
     /// How it went, in a sentence, with the exit status.
     fn verdict(&self) -> String {
         let given_up: Vec<_> = self.given_up().collect();
+        let not_kept: Vec<_> = self.not_kept().collect();
         let how = match (self.faults.first(), self.ending) {
             (_, Ending::Killed) => "killed before the graph had stopped".into(),
             (Some((domain, at)), _) => format!("faulted: {}", self.fault_text(*domain, at)),
-            (None, ending) if given_up.is_empty() && self.lacks.is_empty() => {
+            (None, ending)
+                if given_up.is_empty() && self.lacks.is_empty() && not_kept.is_empty() =>
+            {
                 format!("{ending}, good")
             }
             (None, ending) => {
                 let mut how = ending.to_string();
                 if !given_up.is_empty() {
                     how += &format!(", without {}, given up", given_up.join(", "));
+                }
+                if !not_kept.is_empty() {
+                    how += &format!(
+                        ", but {} not kept",
+                        counted(not_kept.len() as u64, "requirement")
+                    );
                 }
                 if !self.lacks.is_empty() {
                     how += &format!(", but {}", self.lacks.join("; "));
@@ -151,6 +163,26 @@ impl Report<'_> {
             wrap_narrow(&mut text, "given up, the graph went on without: ", &given_up.join(", "));
         }
         text + &self.stop_text()
+    }
+
+    fn links_text(&self) -> String {
+        if self.links.rows.is_empty() {
+            return String::new();
+        }
+        let mut text = format!(
+            "\nlinks, from the end of the writer's update to the start of the reader's; times in us\n\
+             {:<20}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}\n",
+            "", "n", "mean", "p50", "p99", "p99.9", "max"
+        );
+        let name = |row: &LinkStats| self.plan.link_name(row.link);
+        self.links.rows.iter().for_each(|it| named_row(&mut text, &name(it), &it.latency));
+        text
+    }
+
+    fn requirements_text(&self) -> String {
+        let mut text = String::new();
+        self.judged.iter().for_each(|it| wrap_narrow(&mut text, "  - ", &it.to_line()));
+        if text.is_empty() { text } else { format!("\nrequirements\n{text}") }
     }
 
     /// What the flow nodes have done in the last life of their domain.
@@ -272,6 +304,17 @@ fn thread_text(thread: &ThreadStats) -> String {
     text += &losses(thread);
     text += &allocations(thread);
     text
+}
+
+/// The same of what may have a long name, which then has a line of its own.
+fn named_row(text: &mut String, name: &str, times: &Distribution) {
+    match name.chars().count() {
+        0..=17 => row(text, name, times),
+        _ => {
+            let _ = writeln!(text, "  {name}");
+            row(text, "", times);
+        }
+    }
 }
 
 fn row(text: &mut String, name: &str, times: &Distribution) {

@@ -2,16 +2,22 @@
 
 pub mod status;
 
-use sinew_core::catalogue::{Kind, RunsIn, Signal};
+use sinew_core::catalogue::{Kind, MessageType, Port, RunsIn, Signal};
 use sinew_core::trace::ThreadId;
 use sinew_core::trace::Totals;
-use sinew_spec::plan::{Domain, Node, Overrun, Plan, Realtime, Release, Role, Thread};
+use sinew_spec::plan::{
+    Delivery, Domain, End, Full, Link, Node, Overrun, Plan, Realtime, Release, Role, Sync, Thread,
+    Transport, Wait,
+};
 
 use super::{Observed, Stats};
 
+static TARGET: MessageType =
+    MessageType { name: "target", size: 8, align: 8, hash: 1, fields: &[] };
+
 static PLANNER: Kind = Kind {
     signals: &[Signal::new("tracking_error_m", "", "m", 1), Signal::new("target_m", "", "m", 3)],
-    ..Kind::new("path_planner", RunsIn::Realtime, &[])
+    ..Kind::new("path_planner", RunsIn::Realtime, &[Port::output("out", "", &TARGET)])
 };
 
 static DRIVES: Kind = Kind {
@@ -20,7 +26,7 @@ static DRIVES: Kind = Kind {
         Signal { labels: &["open", "closed"], ..Signal::new("brake", "", "", 6) },
         Signal::new("position_rad", "", "rad", 6),
     ],
-    ..Kind::new("drives", RunsIn::Realtime, &[])
+    ..Kind::new("drives", RunsIn::Realtime, &[Port::input("in", "", &TARGET)])
 };
 
 fn domain(name: &str, release: Release, node: usize) -> Domain {
@@ -53,7 +59,27 @@ pub fn plan() -> Plan {
         nodes: vec![node("planner", &PLANNER, 0), node("drives", &DRIVES, 1)],
         links: vec![],
         flow_links: vec![],
+        requirements: vec![],
         notes: vec!["domain 'plant' shares CPU 1 with 'control'".into()],
+    }
+}
+
+/// The first port of one node leads to that of another by a queue in shared memory.
+pub fn link(from: usize, to: usize) -> Link {
+    let end = |node| End { node, port: 0 };
+    Link {
+        from: end(from),
+        to: end(to),
+        message: &TARGET,
+        fused: false,
+        transport: Transport::SharedMemory,
+        sync: Sync::LockFree,
+        delivery: Delivery::Queue,
+        wait: Wait::Spin,
+        capacity: 8,
+        full: Full::Fault,
+        delay: false,
+        tuning: None,
     }
 }
 

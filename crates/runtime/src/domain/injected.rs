@@ -5,6 +5,7 @@
 mod link;
 mod node;
 mod service;
+mod stand_in;
 
 use sinew_core::cycle::assemble::Wrap;
 use sinew_core::fault::Fault;
@@ -38,7 +39,10 @@ impl Wrap for Injections<'_> {
         let kind = self.plan.nodes[index].kind;
         match Injection::of(self.all, Target::Node(index)) {
             None => node,
-            Some(injections) => Box::new(node::InjectedNode::new(node, kind, injections)),
+            Some(injections) => match injections.iter().find_map(Injection::stands_in) {
+                Some(busy_ns) => Box::new(stand_in::StandIn::new(kind, busy_ns)),
+                None => Box::new(node::InjectedNode::new(node, kind, injections)),
+            },
         }
     }
 

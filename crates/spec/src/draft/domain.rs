@@ -7,6 +7,7 @@ use super::service::{self, Service};
 use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, check_name};
 use crate::keys::{self, Policy, Trigger};
+use crate::requires::{self, Required};
 use crate::value::{duration_text, scalar};
 
 /// A domain.
@@ -14,6 +15,7 @@ pub(crate) struct Domain<'a> {
     pub(crate) name: Named<'a>,
     pub(crate) user: Option<Named<'a>>,
     pub(crate) role: Role<'a>,
+    pub(crate) requires: Vec<Required>,
 }
 
 /// What a domain promises.
@@ -48,7 +50,8 @@ impl<'a> Domain<'a> {
     pub(super) fn of_a_bare_list(span: Span, report: &'a Report) -> Domain<'a> {
         let name = Named { text: keys::SERVICES, span };
         let fields = Fields::empty(&keys::DOMAIN, span, report);
-        Domain { name, user: None, role: Role::Service(Box::new(service::read(&fields))) }
+        let role = Role::Service(Box::new(service::read(&fields)));
+        Domain { name, user: None, role, requires: Vec::new() }
     }
 
     pub(crate) fn realtime(&self) -> Option<&Realtime<'a>> {
@@ -85,10 +88,10 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Option<Domain<'a
     let name = Named { text: &entry.key, span: entry.span };
     check_name(name, "a domain's name", report);
     let fields = Fields::new(&entry.value, &keys::DOMAIN, &[], entry.span, report);
-    let user = fields.name("user");
+    let (user, requires) = (fields.name("user"), requires::read(&fields, true));
     let Some(realtime) = fields.entry("realtime") else {
         let role = Role::Service(Box::new(service::read(&fields)));
-        return is_service(&fields, name).then_some(Domain { name, user, role });
+        return is_service(&fields, name).then_some(Domain { name, user, role, requires });
     };
     let help = |key: &str| match key {
         "cpus" => {
@@ -101,7 +104,8 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Option<Domain<'a
         }
     };
     refuse(&fields, keys::OF_SERVICE, name, "a realtime domain", help);
-    Some(Domain { name, user, role: Role::Realtime(realtime_role(name, &fields, realtime)) })
+    let role = Role::Realtime(realtime_role(name, &fields, realtime));
+    Some(Domain { name, user, role, requires })
 }
 
 /// Reports keys that have no meaning in a domain, as it is what it is. `help` is told the key.

@@ -8,6 +8,7 @@ use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, how_to_add, list};
 use crate::keys;
 use crate::nearest::suggest;
+use crate::requires::{self, Required};
 use crate::value::parameter;
 use crate::yaml::parse;
 
@@ -45,6 +46,7 @@ pub(crate) struct Link<'a> {
     pub(crate) capacity: u32,
     pub(crate) full: Option<Full>,
     pub(crate) delay: bool,
+    pub(crate) requires: Vec<Required>,
     /// What was written, for the places of options.
     pub(crate) fields: Fields<'a>,
 }
@@ -191,6 +193,7 @@ fn link(from: Option<usize>, fields: Fields<'_>) -> Option<Link<'_>> {
         capacity: fields.number("capacity").unwrap_or(1) as u32,
         full: fields.given_word("full", Full::ALL),
         delay: fields.number("delay").is_none_or(|delay| delay == 1),
+        requires: requires::read(&fields, false),
         fields,
     })
 }

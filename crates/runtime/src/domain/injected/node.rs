@@ -58,7 +58,7 @@ impl Node for InjectedNode {
     }
 }
 
-fn be_busy(for_ns: u64) {
+pub(super) fn be_busy(for_ns: u64) {
     let until_ns = now_ns() + for_ns;
     while now_ns() < until_ns {
         std::hint::spin_loop();

@@ -1,0 +1,273 @@
+//! What a graph could be instead: its nodes on other threads, its links with other options. Each
+//! alternative is a set of edits of the spec, so that what is measured is what is written.
+
+use sinew_spec::edit::{Change, PathStep, Places};
+use sinew_spec::plan::{
+    Bound, Delivery, Isolation, Link, Plan, Release, RequiredOf, Sync, Thread, Transport, Wait,
+};
+
+use crate::words::words;
+
+/// With more nodes than so many for each CPU, a thread or process for each is no alternative.
+const NODES_PER_CPU_MAX: usize = 4;
+
+words! {
+    /// Where the nodes of the core run.
+    pub(super) enum ThreadLayout {
+        /// As the spec says.
+        AsItStands = "as_it_stands",
+        /// One thread for each domain.
+        Fused = "fused",
+        /// One domain, with one thread.
+        OneDomain = "one_domain",
+        /// A thread for each node.
+        ThreadEach = "thread_each",
+        /// A process for each node.
+        ProcessEach = "process_each",
+    }
+}
+
+/// The options of all links of the core that leave a thread; `None`: as they stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Crossings {
+    AsTheyStand,
+    /// The memory of one process, or of two.
+    Memory(Sync, Wait),
+    Stream(Transport, Wait),
+    /// As they stand, but for what arrives.
+    Delivery(Delivery),
+}
+
+impl Crossings {
+    /// In the order in which one of equals is preferred: nothing to change, then what is simplest.
+    const ALL: [Crossings; 15] = [
+        Crossings::AsTheyStand,
+        Crossings::Memory(Sync::LockFree, Wait::Park),
+        Crossings::Memory(Sync::LockFree, Wait::SpinThenPark),
+        Crossings::Memory(Sync::LockFree, Wait::Spin),
+        Crossings::Memory(Sync::LockFree, Wait::Yield),
+        Crossings::Memory(Sync::Mutex, Wait::Park),
+        Crossings::Memory(Sync::Mutex, Wait::Spin),
+        Crossings::Stream(Transport::Pipe, Wait::Park),
+        Crossings::Stream(Transport::Pipe, Wait::Spin),
+        Crossings::Stream(Transport::Unix, Wait::Park),
+        Crossings::Stream(Transport::Unix, Wait::Spin),
+        Crossings::Stream(Transport::Tcp, Wait::Park),
+        Crossings::Stream(Transport::Tcp, Wait::Spin),
+        Crossings::Delivery(Delivery::Queue),
+        Crossings::Delivery(Delivery::Latest),
+    ];
+
+    /// As a row of the report names it: transport, sync, wait, delivery.
+    pub(super) fn words(self) -> [&'static str; 4] {
+        const SAME: &str = "as it stands";
+        match self {
+            Crossings::AsTheyStand => [SAME; 4],
+            Crossings::Memory(sync, wait) => ["memory", sync.word(), wait.word(), SAME],
+            Crossings::Stream(transport, wait) => [transport.word(), "-", wait.word(), SAME],
+            Crossings::Delivery(delivery) => [SAME, SAME, SAME, delivery.word()],
+        }
+    }
+
+    /// Whether other messages may arrive than now: that is for the user to choose.
+    pub(super) fn changes_meaning(self) -> bool {
+        matches!(self, Crossings::Delivery(_))
+    }
+
+    /// What a link would be: its options as the spec would write them, `None` without one.
+    fn options(
+        self,
+        link: &Link,
+        in_one_domain: bool,
+    ) -> Vec<(&'static str, Option<&'static str>)> {
+        let memory = if in_one_domain { Transport::InProcess } else { Transport::SharedMemory };
+        match self {
+            Crossings::AsTheyStand => vec![],
+            Crossings::Memory(sync, wait) => {
+                let mut options = vec![];
+                let differs = |is: bool, option| if is { None } else { Some(option) };
+                options
+                    .extend(differs(link.transport == memory, ("transport", Some(memory.word()))));
+                options.extend(differs(link.sync == sync, ("sync", Some(sync.word()))));
+                options.extend(differs(link.wait == wait, ("wait", Some(wait.word()))));
+                options
+            }
+            Crossings::Stream(transport, wait) => vec![
+                ("transport", Some(transport.word())),
+                ("sync", None),
+                ("wait", Some(wait.word())),
+            ],
+            Crossings::Delivery(Delivery::Latest) => {
+                vec![("delivery", Some("latest")), ("capacity", None), ("full", None)]
+            }
+            Crossings::Delivery(delivery) => vec![("delivery", Some(delivery.word()))],
+        }
+    }
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub(super) struct Alternative {
+    pub(super) layout: ThreadLayout,
+    pub(super) crossings: Crossings,
+    pub(super) changes: Vec<Change>,
+}
+
+/// The links of the plan between nodes of the core.
+pub(super) fn core_links(plan: &Plan) -> impl Iterator<Item = (usize, &Link)> {
+    let inside = |link: &Link| [link.from, link.to].iter().all(|end| !plan.is_service(end.node));
+    plan.links.iter().enumerate().filter(move |(_, link)| inside(link))
+}
+
+/// What must stand between the ends of a link: what is required, else its process if the spec gives
+/// it one. Which nodes fail together is for the user to say.
+pub(super) fn floor(plan: &Plan, link: usize) -> Isolation {
+    let asked = |of: fn(RequiredOf) -> bool| {
+        plan.requirements.iter().find_map(|requirement| match requirement.bound {
+            Bound::Isolation(isolation)
+                if of(requirement.of) && plan.isolated(requirement.of).any(|it| it == link) =>
+            {
+                Some(isolation)
+            }
+            _ => None,
+        })
+    };
+    let has = plan.isolation(&plan.links[link]);
+    asked(|of| matches!(of, RequiredOf::Link(_)))
+        .or(asked(|of| matches!(of, RequiredOf::Domain(_))))
+        .or(asked(|of| of == RequiredOf::Graph))
+        .unwrap_or(if has.holds(Isolation::Process) { Isolation::Process } else { Isolation::None })
+}
+
+/// The edits that lay the nodes out so; `None` where that is no other layout, or none to be had.
+pub(super) fn lay_out(
+    plan: &Plan,
+    places: &Places,
+    layout: ThreadLayout,
+    cpus: usize,
+) -> Option<Vec<Change>> {
+    let domains: Vec<usize> =
+        (0..plan.domains.len()).filter(|&at| plan.domains[at].realtime().is_some()).collect();
+    let count: usize = domains.iter().map(|&at| nodes(plan, at).len()).sum();
+    let few = count <= NODES_PER_CPU_MAX * cpus;
+    match layout {
+        ThreadLayout::AsItStands => Some(vec![]),
+        ThreadLayout::Fused => domains
+            .iter()
+            .filter(|&&at| plan.domains[at].threads().len() > 1)
+            .map(|&at| set(places.domain(&plan.domains[at].name), "threads", None))
+            .collect(),
+        ThreadLayout::ThreadEach if few => domains
+            .iter()
+            .filter(|&&at| nodes(plan, at).len() > 1)
+            .map(|&at| {
+                let each = nodes(plan, at).into_iter();
+                let each: Vec<_> =
+                    each.map(|node| format!("{{nodes: [{}]}}", plan.nodes[node].name)).collect();
+                let threads = format!("[{}]", each.join(", "));
+                set(places.domain(&plan.domains[at].name), "threads", Some(threads))
+            })
+            .collect(),
+        ThreadLayout::OneDomain if domains.len() > 1 => one_domain(plan, places, &domains),
+        ThreadLayout::ProcessEach if few => process_each(plan, places, &domains),
+        _ => None,
+    }
+}
+
+fn set(to: Option<Vec<PathStep>>, key: &str, value: Option<String>) -> Option<Change> {
+    Some(Change { to: to?, key: key.into(), value })
+}
+
+/// The nodes of a domain of the core, in the order in which they run.
+fn nodes(plan: &Plan, domain: usize) -> Vec<usize> {
+    plan.domains[domain].threads().iter().flat_map(|thread| thread.nodes.clone()).collect()
+}
+
+/// All nodes go to the domain whose clock releases it.
+fn one_domain(plan: &Plan, places: &Places, domains: &[usize]) -> Option<Vec<Change>> {
+    let by_timer = |thread: &Thread| thread.release == Release::Timer;
+    let clocked = |&&at: &&usize| plan.domains[at].threads().iter().any(by_timer);
+    let mut clocked = domains.iter().filter(clocked);
+    let (Some(&leader), None) = (clocked.next(), clocked.next()) else { return None };
+    let of_other = |of: RequiredOf| matches!(of, RequiredOf::Domain(at) if at != leader);
+    if plan.requirements.iter().any(|it| of_other(it.of)) {
+        return None;
+    }
+    let name = &plan.domains[leader].name;
+    let mut changes = vec![];
+    if plan.domains[leader].threads().len() > 1 {
+        changes.push(set(places.domain(name), "threads", None)?);
+    }
+    for &at in domains.iter().filter(|&&at| at != leader) {
+        for node in nodes(plan, at) {
+            changes.push(set(places.node(&plan.nodes[node].name), "domain", Some(name.clone()))?);
+        }
+        let to = vec![PathStep::Key("domains".into())];
+        changes.push(Change { to, key: plan.domains[at].name.clone(), value: None });
+    }
+    Some(changes)
+}
+
+/// Every node but the first of each domain gets a domain of its own, which a message releases.
+fn process_each(plan: &Plan, places: &Places, domains: &[usize]) -> Option<Vec<Change>> {
+    let mut changes = vec![];
+    for &at in domains {
+        let (domain, all) = (&plan.domains[at], nodes(plan, at));
+        if domain.threads().len() > 1 {
+            changes.push(set(places.domain(&domain.name), "threads", None)?);
+        }
+        for &node in &all[1..] {
+            let name = &plan.nodes[node].name;
+            if plan.domains.iter().any(|domain| domain.name == *name) {
+                return None;
+            }
+            let priority = domain.realtime()?.priority;
+            let value = format!("{{realtime: {{trigger: input, priority: {priority}}}}}");
+            let to = vec![PathStep::Key("domains".into())];
+            changes.push(Change { to, key: name.clone(), value: Some(value) });
+            changes.push(set(places.node(name), "domain", Some(name.clone()))?);
+        }
+    }
+    (!changes.is_empty()).then_some(changes)
+}
+
+/// The edits that give all links that leave a thread in `laid`, a plan of the text at `places`,
+/// these options.
+fn cross(laid: &Plan, places: &Places, crossings: Crossings) -> Option<Vec<Change>> {
+    let mut changes = vec![];
+    for (at, link) in core_links(laid).filter(|(_, link)| !link.fused) {
+        let domain = |node: usize| laid.nodes[node].domain;
+        let in_one_domain = domain(link.from.node) == domain(link.to.node);
+        let to = place_of(laid, places, at)?;
+        let options = crossings.options(link, in_one_domain).into_iter();
+        changes.extend(options.map(|(key, value)| Change {
+            to: to.clone(),
+            key: key.into(),
+            value: value.map(str::to_owned),
+        }));
+    }
+    Some(changes)
+}
+
+/// Where the options of a link stand.
+fn place_of(plan: &Plan, places: &Places, link: usize) -> Option<Vec<PathStep>> {
+    let link = &plan.links[link];
+    let name = |node: usize| plan.nodes[node].name.as_str();
+    let port = |end: sinew_spec::plan::End| plan.nodes[end.node].kind.port_name(end.port);
+    let (from, to) = (port(link.from), port(link.to));
+    places.link((name(link.from.node), &from), (name(link.to.node), &to))
+}
+
+/// All alternatives of a layout that was made by `changes`; the first leaves the links as they are.
+pub(super) fn of_layout(
+    laid: &Plan,
+    places: &Places,
+    layout: ThreadLayout,
+    changes: &[Change],
+) -> Vec<Alternative> {
+    let alternative = |&crossings: &Crossings| {
+        let more = cross(laid, places, crossings)?;
+        Some(Alternative { layout, crossings, changes: [changes, &more].concat() })
+    };
+    Crossings::ALL.iter().filter_map(alternative).collect()
+}

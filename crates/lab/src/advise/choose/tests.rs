@@ -1,0 +1,1 @@
+//! Choices from figures that were never measured.

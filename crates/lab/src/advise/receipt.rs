@@ -1,0 +1,109 @@
+//! What a choice rests on: the machine, the graph and the figures, kept in a file.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sinew_figures::Machine;
+use sinew_spec::picture;
+use sinew_spec::plan::Plan;
+
+use crate::report::ScenarioReport;
+
+/// The form of a receipt; another one is refused.
+const FORM: u32 = 1;
+/// Largest receipt, bytes.
+const LEN_MAX: u64 = 64 << 20;
+
+/// The measurement behind a choice.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Receipt {
+    receipt: u32,
+    /// Version of the program that measured.
+    program: String,
+    /// The commit that the graph's folder was at, if it lies in a repository.
+    commit: Option<String>,
+    /// The graph as it was advised: its plan without notes.
+    graph: Value,
+    /// The machine and the figures.
+    report: ScenarioReport,
+}
+
+impl Receipt {
+    /// Of a graph that was advised to be `plan`, in this folder.
+    pub fn of(plan: &Plan, folder: &Path, report: &ScenarioReport) -> Receipt {
+        let commit = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(folder).output();
+        let commit = commit.ok().filter(|output| output.status.success());
+        let commit = commit.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned());
+        let (program, report) = (env!("CARGO_PKG_VERSION").into(), report.clone());
+        Receipt { receipt: FORM, program, commit, graph: graph(plan), report }
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no receipt: what to do instead.
+    pub fn read(path: &Path) -> Result<Receipt, String> {
+        let name = path.display();
+        let how = "write one with 'sinew advise --receipt FILE GRAPH'";
+        let len = fs::metadata(path).map(|it| it.len());
+        let len =
+            len.map_err(|error| format!("cannot read the receipt '{name}': {error}; {how}"))?;
+        if len > LEN_MAX {
+            return Err(format!("'{name}' is larger than {} MiB, the limit; {how}", LEN_MAX >> 20));
+        }
+        let text = fs::read_to_string(path);
+        let text = text.map_err(|error| format!("cannot read the receipt '{name}': {error}"))?;
+        let receipt: Receipt = serde_json::from_str(&text)
+            .map_err(|error| format!("'{name}' is no receipt: {error}; {how}"))?;
+        match receipt.receipt {
+            FORM => Ok(receipt),
+            other => {
+                Err(format!("'{name}' is of form {other}, and this program reads {FORM}; {how}"))
+            }
+        }
+    }
+
+    /// As a file holds it.
+    pub fn to_text(&self) -> String {
+        format!("{}\n", serde_json::json!(self))
+    }
+
+    /// What has changed since: of the machine, of the graph. Nothing if it still holds.
+    pub fn differences(&self, plan: &Plan, machine: &Machine) -> Vec<String> {
+        let mut all = machine.is_another(&self.report.machine);
+        let now = graph(plan);
+        for part in ["name", "domains", "nodes", "links"] {
+            all.extend(part_differs(part, &self.graph[part], &now[part]));
+        }
+        all
+    }
+}
+
+fn graph(plan: &Plan) -> Value {
+    let mut graph = picture::json(plan);
+    if let Some(object) = graph.as_object_mut() {
+        object.remove("notes");
+    }
+    graph
+}
+
+/// The first difference of a part of the graph, in words.
+fn part_differs(part: &str, before: &Value, now: &Value) -> Option<String> {
+    if before == now {
+        return None;
+    }
+    let (Some(old), Some(new)) = (before.as_array(), now.as_array()) else {
+        return Some(format!("graph: {part} was {before}, is {now}"));
+    };
+    if old.len() != new.len() {
+        return Some(format!("graph: it had {} {part}, and has {}", old.len(), new.len()));
+    }
+    let (old, new) = old.iter().zip(new).find(|(old, new)| old != new)?;
+    let keys = old.as_object()?.keys();
+    let key = keys.clone().find(|key| old[key.as_str()] != new[key.as_str()])?;
+    let name = ["name", "from"].iter().find_map(|it| old[*it].as_str()).unwrap_or("?");
+    Some(format!("graph: {part}: '{name}': {key} was {}, is {}", old[key], new[key]))
+}

@@ -1,0 +1,107 @@
+//! The advice as tables: each link and each thread as it stands and as it would be, and what was
+//! said of each alternative.
+
+use sinew_figures::Distribution;
+use sinew_figures::units::time;
+use sinew_spec::plan::{Link, Plan};
+
+use super::choose::{Choice, Measured};
+use super::trial::{CPU, CYCLE, cpu_of};
+use crate::report::{Row, Table};
+
+/// All of them.
+pub(super) fn all(measured: &[Measured<'_>], choice: &Choice) -> Vec<Table> {
+    let Some(stands) = measured.first() else { return vec![] };
+    let chosen = choice.chosen.and_then(|at| measured.get(at)).unwrap_or(stands);
+    vec![alternatives(measured, choice), links(stands, chosen), domains(stands, chosen)]
+}
+
+fn alternatives(measured: &[Measured<'_>], choice: &Choice) -> Table {
+    let row = |(at, measured): (usize, &Measured<'_>)| {
+        let mark = match (choice.chosen == Some(at), at) {
+            (true, _) => "-> ",
+            (false, 0) => "=  ",
+            _ => "   ",
+        };
+        let [p50, p99, max] = times(measured.row, CYCLE);
+        let cpu = percent(measured.row.figure(CPU));
+        vec![format!("{mark}{}", measured.row.id()), p50, p99, max, cpu, choice.words[at].clone()]
+    };
+    let rows = measured.iter().enumerate().map(row).collect();
+    let title = "Alternatives: cycle latency and CPU time of the core (= stands there, -> chosen)";
+    Table::of(title, ["alternative", "p50", "p99", "max", "CPU", "why"], rows)
+}
+
+fn links(stands: &Measured<'_>, chosen: &Measured<'_>) -> Table {
+    let row = |at: usize| {
+        let name = stands.plan.link_name(at);
+        let now = times(stands.row, &name);
+        let then = times(chosen.row, &name);
+        let same = (0..chosen.plan.links.len()).find(|&it| chosen.plan.link_name(it) == name);
+        let options = same.map_or("-".into(), |it| options(&chosen.plan.links[it]));
+        let saves = saves(stands.row, chosen.row, &name);
+        let mut cells = vec![name, self::options(&stands.plan.links[at])];
+        cells.extend(now);
+        cells.push(options);
+        cells.extend(then);
+        cells.push(saves);
+        cells
+    };
+    let rows = (0..stands.plan.links.len()).map(row).collect();
+    let title = "Links: from the end of the writer's update to the start of the reader's";
+    let columns =
+        ["link", "stands there", "p50", "p99", "max", "best", "p50", "p99", "max", "saves at p50"];
+    Table::of(title, columns, rows)
+}
+
+/// What a link is, in words.
+pub(super) fn options(link: &Link) -> String {
+    if link.fused {
+        return "fused: a plain slot".into();
+    }
+    let words = [link.transport.word(), link.sync.word(), link.wait.word(), link.delivery.word()];
+    words.join(" ")
+}
+
+fn domains(stands: &Measured<'_>, chosen: &Measured<'_>) -> Table {
+    let mut rows: Vec<Vec<String>> = vec![];
+    for (what, of) in [("stands there", stands), ("best", chosen)] {
+        for domain in &of.plan.domains {
+            let threads: Vec<_> =
+                domain.threads().iter().map(|it| names(of.plan, &it.nodes)).collect();
+            let cpu = percent(of.row.figure(&cpu_of(&domain.name)));
+            rows.push(vec![what.into(), domain.name.clone(), threads.join(" | "), cpu]);
+        }
+    }
+    Table::of("Threads", ["", "domain", "nodes of each thread", "CPU"], rows)
+}
+
+fn names(plan: &Plan, nodes: &[usize]) -> String {
+    let names: Vec<_> = nodes.iter().map(|&node| plan.nodes[node].name.as_str()).collect();
+    names.join(" ")
+}
+
+fn times(row: &Row, measure: &str) -> [String; 3] {
+    let of = row.measure(measure).map(|measure| &measure.distribution);
+    let shown = |ns: Option<u64>| ns.map_or("-".into(), |ns| time(ns as f64));
+    let quantile = |share| shown(of.and_then(|it| it.quantile(share)));
+    [quantile(0.5), quantile(0.99), shown(of.and_then(Distribution::max))]
+}
+
+fn percent(value: Option<f64>) -> String {
+    value.map_or("-".into(), |value| format!("{value:.1} %"))
+}
+
+/// What the choice saves of a link's latency, if that can be told.
+fn saves(stands: &Row, chosen: &Row, measure: &str) -> String {
+    let pair = chosen.measure(measure).zip(stands.measure(measure));
+    match pair.and_then(|(chosen, stands)| Some((chosen.over(stands)?, stands.spread()?))) {
+        Some((over, was)) if over.differs_from_one() => {
+            let saved = was.median * (1.0 - over.median);
+            let sign = if saved < 0.0 { "-" } else { "" };
+            format!("{sign}{} ({:.0} %)", time(saved.abs()), (1.0 - over.median) * 100.0)
+        }
+        Some(_) => "not distinguishable".into(),
+        None => "-".into(),
+    }
+}

@@ -1,0 +1,176 @@
+//! One alternative as it is measured: the core alone, with stand-ins that compute as long as the
+//! nodes do and move nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sinew_core::clock::{Clock, now_ns};
+use sinew_core::trace::{Record, ThreadId};
+use sinew_figures::{Distribution, process};
+use sinew_report::Links;
+use sinew_runtime::run::{Outcome, Run, RunRequest};
+use sinew_spec::plan::{Plan, Release, RequiredOf};
+
+use crate::graph::leader;
+use crate::report::{Figure, Row};
+use crate::rounds::{Contender, Session};
+use crate::scenario::cycles::Cycles;
+
+/// Cycles after each start that do not count.
+const WARM_UP: u64 = 20;
+/// What starting and stopping takes, about.
+const START: Duration = Duration::from_millis(90);
+/// Longest pause between two looks.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The measure of the cycles that go around.
+pub(super) const CYCLE: &str = "cycle_latency";
+/// The figure of the CPU time of all domains.
+pub(super) const CPU: &str = "cpu";
+
+/// The measure of the cycles of a domain.
+pub(super) fn cycles_of(domain: &str) -> String {
+    format!("cycles of {domain}")
+}
+
+/// The figure of the CPU time of a domain.
+pub(super) fn cpu_of(domain: &str) -> String {
+    format!("{CPU} of {domain}")
+}
+
+/// A graph that is measured, round by round.
+pub(super) struct Trial<'a> {
+    pub(super) session: &'a Session<'a>,
+    pub(super) request: RunRequest,
+    pub(super) share: Duration,
+    /// CPU time of each domain and wall time, over all rounds, ns.
+    used: BTreeMap<usize, u64>,
+    wall_ns: u64,
+    counted: [u64; 2],
+}
+
+/// What was seen of a round.
+struct Seen {
+    leader: ThreadId,
+    cycles: Cycles,
+    /// The cycles of the domains of which a latency is required.
+    of_domains: Vec<(usize, ThreadId, Distribution)>,
+    links: Links,
+    /// Overruns, and records that were not read.
+    counted: [u64; 2],
+}
+
+impl Seen {
+    fn new(plan: &Plan) -> Option<Seen> {
+        let (cycles, links) = (Cycles::default(), Links::new(plan));
+        let of_domains = plan.requirements.iter().filter_map(|requirement| {
+            let RequiredOf::Domain(domain) = requirement.of else { return None };
+            let mut threads = ThreadId::all_of(plan, domain);
+            let by_timer =
+                |id: &ThreadId| plan.domains[domain].threads()[id.thread].release == Release::Timer;
+            let first = ThreadId { domain, thread: 0 };
+            Some((domain, threads.find(by_timer).unwrap_or(first), Distribution::new()))
+        });
+        let of_domains = of_domains.collect();
+        Some(Seen { leader: leader(plan)?, cycles, of_domains, links, counted: [0; 2] })
+    }
+
+    fn take(&mut self, id: ThreadId, record: &Record, clock: Clock) {
+        if record.number() < WARM_UP {
+            return;
+        }
+        self.links.take(id, record, clock);
+        if record.is_stopping() {
+            return;
+        }
+        for (.., times) in self.of_domains.iter_mut().filter(|row| row.1 == id) {
+            times.add(clock.ns(record.latency_ticks()));
+        }
+        if id == self.leader {
+            self.cycles.take(record, clock);
+        }
+    }
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn new(session: &'a Session<'a>, request: RunRequest, share: Duration) -> Trial<'a> {
+        let (used, wall_ns, counted) = (BTreeMap::new(), 0, [0; 2]);
+        Trial { session, request, share, used, wall_ns, counted }
+    }
+
+    fn run(&mut self) -> Result<Seen, String> {
+        let plan = &self.request.plan;
+        let mut seen = Seen::new(plan).ok_or("no clock releases a cycle")?;
+        let run = Run::start(self.request.clone());
+        let mut run = run.map_err(|error| format!("it cannot be started: {error}"))?;
+        let clock = run.clock();
+        let mut begun: Option<(u64, Vec<u64>)> = None;
+        while run.poll(LOOK.min(self.share / 4), &mut |id, record| seen.take(id, record, clock)) {
+            if seen.cycles.latency.n() == 0 {
+                continue;
+            }
+            let pids = run.pids();
+            let (since_ns, before) = begun.get_or_insert_with(|| (now_ns(), cpu_ns(&pids)));
+            let wall_ns = now_ns().saturating_sub(*since_ns);
+            if (wall_ns >= self.share.as_nanos() as u64 || self.session.is_stopped())
+                && !run.is_ending()
+            {
+                for (domain, (now, before)) in cpu_ns(&pids).iter().zip(before).enumerate() {
+                    *self.used.entry(domain).or_default() += now.saturating_sub(*before);
+                }
+                self.wall_ns += wall_ns;
+                run.stop();
+            }
+        }
+        if run.outcome() == Outcome::Faulted {
+            let faults = run.faults().into_iter();
+            let faults: Vec<_> = faults
+                .map(|(domain, at)| format!("{}: {}", plan.domains[domain].name, at.fault))
+                .collect();
+            return Err(format!("it faulted: {}", faults.join("; ")));
+        }
+        seen.counted = [seen.cycles.overruns, run.records_lost()];
+        Ok(seen)
+    }
+}
+
+/// CPU time of each domain's process so far; 0 of one that has ended.
+fn cpu_ns(pids: &[Option<u32>]) -> Vec<u64> {
+    let used = |pid: &Option<u32>| pid.and_then(|pid| process::cpu(pid).ok());
+    pids.iter().map(|pid| used(pid).unwrap_or_default().as_nanos() as u64).collect()
+}
+
+impl Contender for Trial<'_> {
+    fn round(&mut self, row: &mut Row) -> Result<(), String> {
+        let seen = self.run()?;
+        seen.cycles.add_to(row, None, true);
+        for link in &seen.links.rows {
+            let measure = row.measure_mut(&self.request.plan.link_name(link.link));
+            match link.latency.quantile(0.5) {
+                Some(median) => measure.add_round(&link.latency, median as f64, None),
+                None => measure.distribution.merge(&link.latency),
+            }
+        }
+        for (domain, _, times) in &seen.of_domains {
+            let name = cycles_of(&self.request.plan.domains[*domain].name);
+            row.measure_mut(&name).distribution.merge(times);
+        }
+        for (all, more) in self.counted.iter_mut().zip(seen.counted) {
+            *all += more;
+        }
+        let share = |ns: u64| ns as f64 / self.wall_ns.max(1) as f64 * 100.0;
+        let all: u64 = self.used.values().sum();
+        row.figures = vec![Figure::of(CPU, "%", share(all))];
+        for (&domain, &ns) in &self.used {
+            let name = cpu_of(&self.request.plan.domains[domain].name);
+            row.figures.push(Figure::of(&name, "%", share(ns)));
+        }
+        row.figures.push(Figure::of("overruns", "", self.counted[0] as f64));
+        row.figures.push(Figure::of("unread", "", self.counted[1] as f64));
+        Ok(())
+    }
+
+    fn takes(&self) -> Duration {
+        START + self.share
+    }
+}

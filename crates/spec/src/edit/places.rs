@@ -1,0 +1,86 @@
+//! Where a spec says something of a node, a domain or a link, by their names.
+
+use sinew_plan::{Data, Item};
+
+use super::PathStep;
+use crate::diagnostic::Report;
+use crate::keys::BLOCK_KIND;
+use crate::yaml;
+
+/// The places of a spec.
+#[derive(Debug)]
+pub struct Places {
+    root: Item,
+}
+
+impl Places {
+    /// Reads a text; `None` if it is no YAML.
+    pub fn of(text: &str) -> Option<Places> {
+        let root =
+            (text.len() <= yaml::TEXT_LEN_MAX).then(|| yaml::parse(text, 0, &Report::default()));
+        Some(Places { root: root.flatten()? })
+    }
+
+    /// The mapping of a node or block by its name in the plan: `auth/check` stands in the block
+    /// `auth`.
+    pub fn node(&self, name: &str) -> Option<Vec<PathStep>> {
+        Some(self.find_node(name)?.0)
+    }
+
+    /// The mapping of a domain; a bare list of nodes has none.
+    pub fn domain(&self, name: &str) -> Option<Vec<PathStep>> {
+        self.root.get("domains")?.get(name)?;
+        Some(vec![key("domains"), key(name)])
+    }
+
+    /// The mapping with the options of a link, by the nodes at its ends and their ports as the spec
+    /// names them: of a link to or from a block the block and its port.
+    pub fn link(&self, from: (&str, &str), to: (&str, &str)) -> Option<Vec<PathStep>> {
+        let inside = |name: &'_ str| name.rfind('/').map_or(0, |slash| slash + 1);
+        let (scope, reader) = to.0.split_at(inside(to.0));
+        if scope != &from.0[..inside(from.0)] {
+            return None;
+        }
+        let (mut steps, node) = self.find_node(from.0)?;
+        let leads = |item: &Item| {
+            let is = |key, value| item.get(key).and_then(Item::text) == Some(value);
+            is("name", reader) && is("port", to.1)
+        };
+        let at = list(node.get("ports")?.get(from.1)?).iter().position(leads)?;
+        steps.extend([key("ports"), key(from.1), PathStep::Index(at)]);
+        Some(steps)
+    }
+
+    fn find_node(&self, name: &str) -> Option<(Vec<PathStep>, &Item)> {
+        let (mut steps, mut holder) = (Vec::new(), &self.root);
+        for (depth, part) in name.split('/').enumerate() {
+            if depth > 0 && text(holder, "kind") != Some(BLOCK_KIND) {
+                return None;
+            }
+            let nodes = match &holder.data {
+                Data::List(_) => holder,
+                _ => {
+                    steps.push(key("nodes"));
+                    holder.get("nodes")?
+                }
+            };
+            let name = |node| text(node, "name").or_else(|| text(node, "kind"));
+            let at = list(nodes).iter().position(|node| name(node) == Some(part))?;
+            steps.push(PathStep::Index(at));
+            holder = &list(nodes)[at];
+        }
+        Some((steps, holder))
+    }
+}
+
+fn key(name: &str) -> PathStep {
+    PathStep::Key(name.to_owned())
+}
+
+fn text<'a>(item: &'a Item, key: &str) -> Option<&'a str> {
+    item.get(key).and_then(Item::text)
+}
+
+fn list(item: &Item) -> &[Item] {
+    if let Data::List(items) = &item.data { items } else { &[] }
+}

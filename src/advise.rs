@@ -1,0 +1,276 @@
+//! `sinew advise`: measures what a graph could be on this machine, and says what it should be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, value_parser};
+use serde_json::{Value, json};
+use sinew_lab::advise::{Advice, AdviseRequest, ROUNDS, Receipt, advise, observe};
+use sinew_lab::rounds::Session;
+use sinew_lab::scenario::CannotRun;
+use sinew_lab::show;
+use sinew_report::Earlier;
+use sinew_runtime::Kinds;
+use sinew_runtime::run::RunRequest;
+
+use crate::answer::{FAULTED, print, say};
+use crate::duration::duration;
+use crate::lab::output::Outputs;
+use crate::load::{LoadError, Loaded, load, load_to_run};
+use crate::machine::MachineArgs;
+use crate::overwrite;
+use crate::progress::Bar;
+use crate::signals::stop_on_signals;
+
+/// Measure what the graph could be on this machine, and say what it should be.
+///
+/// First the graph runs as it is, so its actuators MOVE: that tells how long its nodes compute. Then
+/// every sensible thread layout, transport, sync, wait and delivery is measured in turns, with
+/// stand-ins for the nodes that compute as long and move nothing, and without services. The best one
+/// that keeps what the graph requires (`requires:`) is named, and why the others are not. Ctrl-C
+/// ends early.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AdviseArgs {
+    /// The graph's YAML file
+    file: PathBuf,
+    /// Takes the place of a parameter in the spec; may stand more than once
+    #[arg(long, value_name = "NODE.PARAMETER=VALUE")]
+    set: Vec<String>,
+    /// Take the execution times of nodes from this report of 'sinew run --json': nothing moves
+    #[arg(long, value_name = "RUN.json", conflicts_with = "watch")]
+    run: Option<PathBuf>,
+    /// Run the graph as it is for so long
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
+    watch: Duration,
+    /// The turns of each alternative
+    #[arg(long, default_value_t = ROUNDS, value_parser = value_parser!(u32).range(3..=1000))]
+    rounds: u32,
+    /// Write the choice into the YAML file; comments and order stay
+    #[arg(long)]
+    apply: bool,
+    /// Write what the choice rests on: machine, graph, figures; 'sinew check --receipt' reads it
+    #[arg(long, value_name = "RECEIPT.json")]
+    receipt: Option<PathBuf>,
+    /// Write the report as one page that needs no other file
+    #[arg(long, value_name = "OUT.html")]
+    report: Option<PathBuf>,
+    /// Print one JSON object on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  sinew advise graphs/arm/arm.yaml
+  sinew run --json --duration 10s graphs/arm/arm.yaml > run.json
+  sinew advise --run run.json --report advice.html graphs/arm/arm.yaml    # nothing moves
+  sinew advise --apply --receipt advice.json my.yaml
+  sinew check --receipt advice.json my.yaml    # fails when the machine or the graph has changed
+
+Exit status: 0 good, 1 no alternative is shown to keep the requirements, or it was interrupted,
+2 bad request or spec.";
+
+/// Runs the command.
+pub(crate) fn run(args: &AdviseArgs, nodes: &Kinds) -> ExitCode {
+    match carry_out(args, nodes) {
+        Ok(status) => status,
+        Err(error) => error.answer(args.json),
+    }
+}
+
+fn carry_out(args: &AdviseArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
+    let machine = args.machine.get()?;
+    let loaded = match &args.run {
+        Some(_) => load(&args.file, &args.set, nodes, &machine)?,
+        None => load_to_run(&args.file, &args.set, nodes, &machine)?,
+    };
+    for (option, file) in [("--receipt", &args.receipt), ("--report", &args.report)] {
+        file.iter().try_for_each(|it| overwrite::check(option, it, &args.file, &loaded))?;
+    }
+    if args.apply {
+        check_writable(&args.file)?;
+    }
+    let outputs = Outputs::open(args.report.as_deref(), None).map_err(LoadError::Request)?;
+    let stop = stop_on_signals(|| {})
+        .map_err(|error| LoadError::Request(format!("cannot watch for signals: {error}")))?;
+    let bar = Bar::rows();
+    let session = Session { stop: &stop, progress: &bar };
+    let busy_ns = busy_ns(args, &loaded, &session)?;
+    let kinds = nodes.catalogue();
+    let (spec, plan) = (&loaded.spec, &loaded.plan);
+    let request =
+        AdviseRequest { spec, plan, kinds: &kinds, busy_ns: &busy_ns, rounds: args.rounds };
+    let advice = advise(&request, &session).map_err(|CannotRun(why)| LoadError::Request(why))?;
+    drop(bar);
+    Ok(answer(args, &loaded, nodes, outputs, &advice))
+}
+
+/// How long the nodes compute: as a report says, or as they do now.
+fn busy_ns(
+    args: &AdviseArgs,
+    loaded: &Loaded,
+    session: &Session<'_>,
+) -> Result<Vec<Option<u64>>, LoadError> {
+    if let Some(report) = &args.run {
+        let earlier = Earlier::read(report, &loaded.plan).map_err(LoadError::Request)?;
+        return Ok(earlier.executions_ns());
+    }
+    if loaded.plan.domains.iter().all(|domain| domain.realtime().is_none()) {
+        return Ok(vec![None; loaded.plan.nodes.len()]);
+    }
+    let seconds = args.watch.as_secs_f64();
+    say(&format!("running the graph as it is for {seconds} s: its actuators move"));
+    let request = RunRequest::new(loaded.spec.clone(), loaded.plan.clone());
+    let seen = observe(request, args.watch, session);
+    Ok(seen.map_err(|CannotRun(why)| LoadError::Request(why))?.busy_ns)
+}
+
+/// Whether the spec can be written to; nothing is measured for a file that cannot.
+fn check_writable(file: &Path) -> Result<(), LoadError> {
+    let cannot = |why: String| {
+        let file = file.display();
+        LoadError::Request(format!(
+            "--apply: cannot write '{file}': {why}; make it writable, or leave --apply out"
+        ))
+    };
+    let found = fs::metadata(file).map_err(|error| cannot(error.to_string()))?;
+    if found.permissions().readonly() {
+        return Err(cannot("it is read-only".into()));
+    }
+    fs::OpenOptions::new().append(true).open(file).map_err(|error| cannot(error.to_string()))?;
+    Ok(())
+}
+
+fn answer(
+    args: &AdviseArgs,
+    loaded: &Loaded,
+    nodes: &Kinds,
+    outputs: Outputs,
+    advice: &Advice,
+) -> ExitCode {
+    let mut failed = advice.report.partial || advice.choice.chosen.is_none();
+    let mut said = vec![];
+    let written = outputs.write(|| show::to_page(&advice.report), Vec::new);
+    let applied = apply(args, advice, failed);
+    let receipt = receipt(args, loaded, nodes, advice);
+    for outcome in [written.map(|()| None), applied, receipt] {
+        match outcome {
+            Ok(text) => said.extend(text),
+            Err(why) => {
+                say(&format!("error: {why}"));
+                failed = true;
+            }
+        }
+    }
+    let status = if failed { ExitCode::from(FAULTED) } else { ExitCode::SUCCESS };
+    match args.json {
+        true => print(&format!("{}\n", to_json(advice)), status),
+        false => print(&(to_text(advice) + &said.concat()), status),
+    }
+}
+
+/// Writes the choice into the spec: a new file takes its place, so nobody sees half of it.
+fn apply(args: &AdviseArgs, advice: &Advice, failed: bool) -> Result<Option<String>, String> {
+    let file = args.file.display();
+    if !args.apply || failed {
+        return Ok(args.apply.then(|| format!("nothing was written to {file}\n")));
+    }
+    if advice.changes.is_empty() {
+        return Ok(Some(format!("{file} stays as it is\n")));
+    }
+    let cannot = |error: std::io::Error| format!("cannot write '{file}': {error}");
+    let there = args.file.canonicalize().map_err(cannot)?;
+    let beside = there.with_extension(format!("yaml.{}", std::process::id()));
+    let permissions = fs::metadata(&there).map_err(cannot)?.permissions();
+    let write = || {
+        fs::write(&beside, &advice.text)?;
+        fs::set_permissions(&beside, permissions)?;
+        fs::rename(&beside, &there)
+    };
+    write().map_err(|error| {
+        // What is left of it helps nobody.
+        let _ = fs::remove_file(&beside);
+        cannot(error)
+    })?;
+    Ok(Some(format!("{file} was changed: 'git diff' shows how\n")))
+}
+
+/// Writes the receipt, of the graph as the choice makes it if that was applied, else as it stands.
+fn receipt(
+    args: &AdviseArgs,
+    loaded: &Loaded,
+    nodes: &Kinds,
+    advice: &Advice,
+) -> Result<Option<String>, String> {
+    let Some(path) = &args.receipt else { return Ok(None) };
+    let again = args.apply.then(|| load(&args.file, &args.set, nodes, &loaded.spec.machine));
+    let again = again.transpose().map_err(|_| "the changed graph cannot be read".to_owned())?;
+    let plan = again.as_ref().map_or(&loaded.plan, |again| &again.plan);
+    let receipt = Receipt::of(plan, &loaded.spec.base, &advice.report);
+    let name = path.display();
+    fs::write(path, receipt.to_text())
+        .map_err(|error| format!("cannot write the receipt '{name}': {error}"))?;
+    Ok(Some(format!("receipt: {name}\n")))
+}
+
+/// The choice in words, below the tables.
+fn to_text(advice: &Advice) -> String {
+    let mut text = show::tables(&advice.report);
+    for note in &advice.report.notes {
+        text += &format!("note: {note}\n");
+    }
+    text + &verdict(advice)
+}
+
+fn verdict(advice: &Advice) -> String {
+    let rows = &advice.report.rows;
+    let choice = &advice.choice;
+    let mut text = String::new();
+    match choice.chosen {
+        None => {
+            text += "no alternative is shown to keep what the graph requires\n";
+            choice.contradictions.iter().for_each(|it| text += &format!("  - {it}\n"));
+        }
+        Some(0) => text += "advice: the graph stays as it is\n",
+        Some(at) => {
+            text += &format!("advice: {}\n", rows[at].id());
+            for change in &advice.changes {
+                text += &format!("  {}\n", show_change(change));
+            }
+        }
+    }
+    if !choice.alike.is_empty() {
+        let alike: Vec<_> = choice.alike.iter().map(|&at| rows[at].id()).collect();
+        text += &format!("not distinguishable from it: {}\n", alike.join(", "));
+    }
+    text
+}
+
+fn show_change(change: &sinew_spec::edit::Change) -> String {
+    use sinew_spec::edit::PathStep::{Index, Key};
+    let step = |step: &_| match step {
+        Key(key) => format!(".{key}"),
+        Index(at) => format!("[{at}]"),
+    };
+    let place: String = change.to.iter().map(step).collect();
+    let value = change.value.as_deref().unwrap_or("(remove it)");
+    format!("{}: {}: {value}", place.trim_start_matches('.'), change.key)
+}
+
+fn to_json(advice: &Advice) -> Value {
+    let choice = &advice.choice;
+    let chosen = choice.chosen.map(|at| advice.report.rows[at].id());
+    json!({
+        "chosen": chosen,
+        "stays": choice.chosen == Some(0),
+        "changes": advice.changes.iter().map(show_change).collect::<Vec<_>>(),
+        "why": choice.words,
+        "alike": choice.alike.iter().map(|&at| advice.report.rows[at].id()).collect::<Vec<_>>(),
+        "contradictions": choice.contradictions,
+        "report": advice.report,
+    })
+}
