@@ -23,7 +23,8 @@ pub(crate) struct RunArgs {
     /// Print the report as one JSON object on standard output, and nothing else there
     #[arg(long)]
     pub(super) json: bool,
-    /// Make it a fault when the kernel refuses SCHED_FIFO, mlockall or a CPU
+    /// Make it a fault when the kernel refuses SCHED_FIFO, mlockall or a CPU, and a failure when a
+    /// requirement of the graph is not shown to be kept
     #[arg(long)]
     pub(super) strict: bool,
     /// Write a row for every cycle of the first timer-released thread; those of other threads go to

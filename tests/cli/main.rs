@@ -3,6 +3,7 @@
 //! Every run here has a graph that bears a busy machine (`calm.yaml`), and every wait a limit
 //! so generous that only a hang reaches it. No test knows how long anything takes.
 
+mod advise;
 mod api;
 mod check;
 mod computes;

@@ -72,7 +72,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["harness", "report"],
             &["rivals", "rounds", "show"],
             &["scenario"],
-            &["drill"],
+            &["advise", "drill"],
         ],
     ),
     (
@@ -100,7 +100,10 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["replay"],
         ],
     ),
-    ("crates/report/src", &[&["chain", "memory", "stats"], &["csv", "late"], &["report"]]),
+    (
+        "crates/report/src",
+        &[&["chain", "links", "stats", "usage"], &["csv", "late", "requirements"], &["report"]],
+    ),
     (
         "crates/runtime/src",
         &[
@@ -117,14 +120,14 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         &[
             &["diagnostic", "keys", "nearest", "order"],
             &["chain", "guest", "value", "yaml"],
-            &["edit", "fields", "images", "picture"],
+            &["core_only", "edit", "fields", "images", "picture"],
             &["firewall", "ports"],
             &["draft", "schema"],
             &["rules"],
             &["blocks"],
             &["join"],
             &["place"],
-            &["flows", "limits", "options", "shapes"],
+            &["flows", "limits", "options", "requires", "shapes"],
             &["assemble"],
         ],
     ),
@@ -184,7 +187,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
                 "top",
                 "tune",
             ],
-            &["drill", "graph", "run"],
+            &["advise", "drill", "graph", "run"],
             &["cli"],
         ],
     ),

@@ -17,7 +17,7 @@ use sinew_core::catalogue::Kind;
 use sinew_runtime::inject::Injection;
 use sinew_runtime::run::RunRequest;
 use sinew_spec::edit::{Change, Places, edit};
-use sinew_spec::plan::{Plan, TargetMachine};
+use sinew_spec::plan::{Isolation, Plan, Requirement, TargetMachine};
 use sinew_spec::{GuestImage, SpecSource, compile, core_of};
 
 use self::alternatives::{
@@ -26,20 +26,20 @@ use self::alternatives::{
 pub use self::choose::{Choice, Measured, Objective, choose, objective};
 pub use self::observe::{Observation, observe};
 pub use self::receipt::Receipt;
-use self::trial::Trial;
+use self::trial::{START, Trial};
 use crate::report::{Row, ScenarioReport};
 use crate::rounds::{Contender, Session, measure};
 use crate::scenario::CannotRun;
 
-/// What all rounds may take together, about.
-const BUDGET: Duration = Duration::from_secs(44);
+/// What all rounds may take together, starting and stopping among it, about.
+const BUDGET: Duration = Duration::from_secs(46);
 /// What a turn takes at least and at most, beside starting and stopping.
 const SHARE_MIN: Duration = Duration::from_millis(150);
 const SHARE_MAX: Duration = Duration::from_millis(800);
 /// A turn holds so many periods at least.
 const PERIODS_MIN: u32 = 40;
 /// The turns of each alternative.
-pub const ROUNDS: u32 = 6;
+pub const ROUNDS: u32 = 5;
 /// The name of the report.
 const NAME: &str = "advise";
 
@@ -92,7 +92,7 @@ pub fn advise(request: &AdviseRequest<'_>, session: &Session<'_>) -> Result<Advi
     let share = share(plan, candidates.len(), request.rounds);
     let contenders = candidates.iter().map(|candidate| {
         let trial = Trial::new(session, candidate.request.clone(), share);
-        (row_of(&candidate.alternative), Box::new(trial) as Box<dyn Contender>)
+        (row_of(candidate), Box::new(trial) as Box<dyn Contender>)
     });
     let mut report = measure(NAME, false, request.rounds, contenders.collect(), session);
     report.notes = notes;
@@ -127,17 +127,20 @@ fn share(plan: &Plan, count: usize, rounds: u32) -> Duration {
     let turns = u32::try_from(count).unwrap_or(u32::MAX).saturating_mul(rounds).max(1);
     let periods = plan.domains.iter().filter_map(|domain| Some(domain.realtime()?.period_ns));
     let period = Duration::from_nanos(periods.max().unwrap_or_default());
-    (BUDGET / turns).clamp(SHARE_MIN, SHARE_MAX).max(period * PERIODS_MIN)
+    (BUDGET / turns).saturating_sub(START).clamp(SHARE_MIN, SHARE_MAX).max(period * PERIODS_MIN)
 }
 
-fn row_of(alternative: &Alternative) -> Row {
+fn row_of(Candidate { alternative, request, .. }: &Candidate) -> Row {
     let [transport, sync, wait, delivery] = alternative.crossings.words();
+    let plan = &request.plan;
+    let most = plan.links.iter().map(|link| plan.isolation(link)).max_by_key(|it| *it as u8);
     Row::of(&[
         ("layout", alternative.layout.word()),
         ("transport", transport),
         ("sync", sync),
         ("wait", wait),
         ("delivery", delivery),
+        ("isolation", most.unwrap_or(Isolation::None).word()),
     ])
 }
 
@@ -220,13 +223,25 @@ fn candidate(request: &AdviseRequest<'_>, alternative: Alternative) -> Result<Ca
         .filter(|(name, _)| name.split_once('.').is_some_and(|(node, _)| inside(node)));
     let overrides: Vec<_> = overrides.cloned().collect();
     let (machine, images) = (spec.machine.clone(), Vec::new());
-    let core = compile_text(&spec.file, &alone, &overrides, &[], request.kinds, &machine)
+    let mut core = compile_text(&spec.file, &alone, &overrides, &[], request.kinds, &machine)
         .map_err(|why| format!("its core cannot be measured without its services: {why}"))?;
+    tell_lines(&mut core, request.plan);
     let injections = stand_ins(request, &core);
     let (file, base) = (spec.file.clone(), spec.base.clone());
     let alone = Spec { file, text: alone, base, overrides, images, machine };
     let request = RunRequest { injections, ..RunRequest::new(alone, core) };
     Ok(Candidate { alternative, text, plan, request })
+}
+
+/// The requirements of the core get the lines on which they stand in the user's spec.
+fn tell_lines(core: &mut Plan, user: &Plan) {
+    for at in 0..core.requirements.len() {
+        let (bound, subject) = (core.requirements[at].bound, core.requirements[at].subject(core));
+        let is_it = |it: &&Requirement| it.bound == bound && it.subject(user) == subject;
+        if let Some(written) = user.requirements.iter().find(is_it) {
+            core.requirements[at].line = written.line;
+        }
+    }
 }
 
 /// Every node of the core is imitated.

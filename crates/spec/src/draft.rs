@@ -6,6 +6,7 @@ mod domain;
 mod names;
 mod node;
 mod reader;
+mod requires;
 mod service;
 mod set;
 
@@ -17,6 +18,7 @@ pub(crate) use block::{Block, Gates, Inner};
 pub(crate) use domain::{Domain, Realtime, Role, late};
 pub(crate) use names::{Member, of_file};
 pub(crate) use node::{Link, Node, read_default};
+pub(crate) use requires::Required;
 pub(crate) use service::Service;
 pub(crate) use set::set;
 use sinew_plan::catalogue::Kind;
@@ -27,7 +29,6 @@ use crate::diagnostic::{Lines, Report};
 use crate::fields::{Fields, list};
 use crate::images;
 use crate::keys;
-use crate::requires::{self, Required};
 
 /// The whole spec.
 pub(crate) struct Draft<'a> {

@@ -15,7 +15,7 @@ words! {
     /// Where the nodes of the core run.
     pub(super) enum ThreadLayout {
         /// As the spec says.
-        AsItStands = "as_it_stands",
+        AsItStands = "as_it_is",
         /// One thread for each domain.
         Fused = "fused",
         /// One domain, with one thread.
@@ -60,7 +60,7 @@ impl Crossings {
 
     /// As a row of the report names it: transport, sync, wait, delivery.
     pub(super) fn words(self) -> [&'static str; 4] {
-        const SAME: &str = "as it stands";
+        const SAME: &str = "same";
         match self {
             Crossings::AsTheyStand => [SAME; 4],
             Crossings::Memory(sync, wait) => ["memory", sync.word(), wait.word(), SAME],

@@ -66,15 +66,8 @@ pub fn choose(all: &[Measured<'_>], objective: Objective) -> Choice {
     };
     let good: Vec<usize> =
         (0..all.len()).filter(|at| keeps(at) && !all[*at].changes_meaning).collect();
-    let best = good.iter().copied().min_by(|&a, &b| {
-        let value = |at: usize| value(all[at].row, objective);
-        value(a).total_cmp(&value(b))
-    });
-    let alike: Vec<usize> = good
-        .iter()
-        .copied()
-        .filter(|&at| best.is_some_and(|best| is_alike(all[at].row, all[best].row, objective)))
-        .collect();
+    // Of those that cannot be told apart, the ones with the least CPU time.
+    let alike = best_of(all, &best_of(all, &good, objective), Objective::CpuTime);
     // What stands there stays if nothing is shown to be better; else the first of equals.
     let chosen = alike.first().copied();
     let words =
@@ -82,6 +75,15 @@ pub fn choose(all: &[Measured<'_>], objective: Objective) -> Choice {
     let contradictions = if chosen.is_none() { contradictions(all, &judged) } else { vec![] };
     let alike = alike.into_iter().filter(|&at| Some(at) != chosen).collect();
     Choice { chosen, words, contradictions, alike }
+}
+
+/// Those of `some` that cannot be told from the best of them.
+fn best_of(all: &[Measured<'_>], some: &[usize], objective: Objective) -> Vec<usize> {
+    let value = |at: usize| value(all[at].row, objective);
+    let best = some.iter().copied().min_by(|&a, &b| value(a).total_cmp(&value(b)));
+    let Some(best) = best else { return vec![] };
+    let alike = |at: &usize| is_alike(all[*at].row, all[best].row, objective);
+    some.iter().copied().filter(alike).collect()
 }
 
 /// Every requirement of the alternative's plan, as its figures show it.
@@ -166,12 +168,11 @@ fn words(
     if alike.contains(&at) {
         return "not distinguishable from the choice".into();
     }
+    let cpu = |row: &Row| row.figure(CPU).unwrap_or_default();
+    let more = format!("{:+.0} % of a CPU", cpu(row) - cpu(best));
     match objective {
-        Objective::Latency => beside(row, best),
-        Objective::CpuTime => {
-            let cpu = |row: &Row| row.figure(CPU).unwrap_or_default();
-            format!("{:+.0} % of a CPU; {}", cpu(row) - cpu(best), beside(row, best))
-        }
+        Objective::Latency if !is_alike(row, best, objective) => beside(row, best),
+        _ => format!("{more}; {}", beside(row, best)),
     }
 }
 

@@ -98,8 +98,10 @@ fn saves(stands: &Row, chosen: &Row, measure: &str) -> String {
     match pair.and_then(|(chosen, stands)| Some((chosen.over(stands)?, stands.spread()?))) {
         Some((over, was)) if over.differs_from_one() => {
             let saved = was.median * (1.0 - over.median);
-            let sign = if saved < 0.0 { "-" } else { "" };
-            format!("{sign}{} ({:.0} %)", time(saved.abs()), (1.0 - over.median) * 100.0)
+            match saved < 0.0 {
+                true => format!("costs {} more", time(-saved)),
+                false => format!("{} ({:.0} %)", time(saved), (1.0 - over.median) * 100.0),
+            }
         }
         Some(_) => "not distinguishable".into(),
         None => "-".into(),

@@ -19,7 +19,7 @@ use crate::scenario::cycles::Cycles;
 /// Cycles after each start that do not count.
 const WARM_UP: u64 = 20;
 /// What starting and stopping takes, about.
-const START: Duration = Duration::from_millis(90);
+pub(super) const START: Duration = Duration::from_millis(210);
 /// Longest pause between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 

@@ -7,6 +7,7 @@ pub(crate) mod frame;
 mod reference;
 mod seen;
 mod sizes;
+mod trade_off;
 
 use sinew_figures::units::{self, words};
 
@@ -24,7 +25,7 @@ const SIZE_AXIS: &str = "bytes";
 
 /// All plots of a report.
 pub fn plots(report: &ScenarioReport) -> Vec<Plot> {
-    let mut plots = vec![];
+    let mut plots: Vec<_> = trade_off::plot(&report.rows).into_iter().collect();
     let measures = report.rows.iter().flat_map(|row| &row.measures);
     for measure in distinct(measures.map(|measure| measure.name.as_str())) {
         let items: Vec<_> = items(&report.rows, measure, &|_| true);

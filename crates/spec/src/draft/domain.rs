@@ -3,11 +3,11 @@
 use sinew_plan::plan::{Guest, Overrun};
 use sinew_plan::{Entry, Item, Span};
 
+use super::requires::{self, Required};
 use super::service::{self, Service};
 use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, check_name};
 use crate::keys::{self, Policy, Trigger};
-use crate::requires::{self, Required};
 use crate::value::{duration_text, scalar};
 
 /// A domain.

@@ -4,11 +4,11 @@ use sinew_plan::catalogue::{Kind, Parameter, ParameterType, ParameterValue};
 use sinew_plan::plan::{Actuator, Delivery, Full, Sync, Transport, Wait};
 use sinew_plan::{Data, Entry, Item, Span};
 
+use super::requires::{self, Required};
 use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, how_to_add, list};
 use crate::keys;
 use crate::nearest::suggest;
-use crate::requires::{self, Required};
 use crate::value::parameter;
 use crate::yaml::parse;
 

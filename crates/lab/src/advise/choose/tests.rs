@@ -1,1 +1,135 @@
 //! Choices from figures that were never measured.
+
+use std::collections::BTreeMap;
+
+use sinew_figures::Distribution;
+use sinew_spec::plan::Isolation;
+
+use super::*;
+use crate::report::Figure;
+
+/// A plan without nodes that requires this of the graph.
+fn plan(bounds: &[Bound]) -> Plan {
+    let require = |(at, &bound): (usize, &Bound)| Requirement {
+        of: RequiredOf::Graph,
+        bound,
+        line: at as u32 + 1,
+    };
+    Plan {
+        name: "test".into(),
+        hold: false,
+        domains: vec![],
+        nodes: vec![],
+        links: vec![],
+        flow_links: vec![],
+        requirements: bounds.iter().enumerate().map(require).collect(),
+        notes: vec![],
+    }
+}
+
+/// A row whose cycles take so long in each round, with so much CPU time.
+fn row(name: &str, us: [u64; 5], cpu: f64) -> Row {
+    let mut row = Row::of(&[("layout", name)]);
+    for us in us {
+        let mut times = Distribution::new();
+        (0..1000).for_each(|_| times.add(us * 1000));
+        row.measure_mut(CYCLE).add_round(&times, us as f64 * 1e3, None);
+    }
+    row.figures = vec![Figure::of(CPU, "%", cpu)];
+    row
+}
+
+fn chosen(rows: &[Row], plan: &Plan) -> Choice {
+    let measured: Vec<_> =
+        rows.iter().map(|row| Measured { row, plan, changes_meaning: false }).collect();
+    choose(&measured, objective(plan))
+}
+
+#[test]
+fn what_stands_there_stays_unless_something_is_shown_to_be_better() {
+    let free = plan(&[]);
+    let stands = row("stands", [20, 21, 20, 22, 20], 50.0);
+    let alike = row("alike", [19, 21, 20, 23, 19], 50.0);
+    let hardly = row("hardly", [19, 20, 19, 21, 19], 50.0);
+    let better = row("better", [10, 11, 10, 12, 10], 90.0);
+    let choice = chosen(&[stands.clone(), alike.clone()], &free);
+    assert_eq!((choice.chosen, &*choice.alike), (Some(0), &[1][..]));
+    assert_eq!(choice.words[1], "not distinguishable from the choice");
+    // Five of a hundred are not worth a change.
+    assert_eq!(chosen(&[stands.clone(), hardly], &free).chosen, Some(0));
+    let choice = chosen(&[stands, alike, better], &free);
+    assert_eq!((choice.chosen, choice.alike.len()), (Some(2), 0));
+    assert!(choice.words[0].starts_with("cycle 2.00"), "{}", choice.words[0]);
+}
+
+#[test]
+fn of_equal_latencies_the_least_cpu_time_is_taken() {
+    let spins = row("spins", [10, 11, 10, 12, 10], 52.0);
+    let fused = row("fused", [11, 11, 10, 11, 11], 4.0);
+    let choice = chosen(&[spins, fused], &plan(&[]));
+    assert_eq!((choice.chosen, choice.alike.len()), (Some(1), 0));
+    assert_eq!(choice.words[0], "+48 % of a CPU; cycle not distinguishable");
+}
+
+#[test]
+fn a_bounded_latency_takes_the_least_cpu_time_that_keeps_it() {
+    let rows = [
+        row("spins", [10; 5], 50.0),
+        row("sleeps", [80; 5], 5.0),
+        row("sleeps_too", [70; 5], 6.0),
+        row("late", [120; 5], 1.0),
+    ];
+    let bound = |us: u64| plan(&[Bound::Latency(us * 1000)]);
+    assert_eq!(chosen(&rows, &bound(100)).chosen, Some(1));
+    assert_eq!(chosen(&rows, &bound(20)).chosen, Some(0));
+    let choice = chosen(&rows, &bound(100));
+    assert_eq!(choice.alike, [2]);
+    assert!(choice.words[3].starts_with("broken: the graph, latency 100 us (line 1): p99 120"));
+    assert!(choice.words[0].starts_with("+45 % of a CPU"), "{}", choice.words[0]);
+}
+
+#[test]
+fn requirements_that_contradict_each_other_are_named_both() {
+    let rows = [row("spins", [10; 5], 50.0), row("sleeps", [80; 5], 5.0)];
+    let choice = chosen(&rows, &plan(&[Bound::Latency(20_000), Bound::Cpu(10)]));
+    assert_eq!(choice.chosen, None);
+    assert_eq!(
+        choice.contradictions,
+        ["'latency 20 us' of the graph (line 1) and 'cpu 10 %' of the graph (line 2) contradict \
+             each other here: no alternative keeps both"]
+    );
+    let choice = chosen(&rows, &plan(&[Bound::Latency(1_000), Bound::Cpu(10)]));
+    assert_eq!(choice.contradictions.len(), 1);
+    assert!(choice.contradictions[0].starts_with(
+        "no alternative here is shown to keep 'latency 1 us' of the graph (line 1): p99 10"
+    ));
+}
+
+#[test]
+fn what_was_not_seen_is_not_kept() {
+    let mut few = row("few", [10; 5], 50.0);
+    few.measures[0].distribution = Distribution::new();
+    few.measures[0].distribution.add(90_000);
+    few.figures.clear();
+    let words = |bound| chosen(&[few.clone()], &plan(&[bound])).words[0].clone();
+    assert!(words(Bound::Latency(20_000)).starts_with("not shown: "));
+    assert!(words(Bound::Cpu(20)).starts_with("not shown: "));
+    // With nothing that leaves a domain there is nothing to isolate.
+    assert_eq!(words(Bound::Isolation(Isolation::Host)), "chosen: it stays");
+    let mut skipped = few.clone();
+    skipped.skipped = Some("it faulted".into());
+    let choice = chosen(&[skipped], &plan(&[]));
+    assert_eq!((choice.chosen, &*choice.words[0]), (None, "cannot be had: it faulted"));
+}
+
+#[test]
+fn of_five_hundred_repeats_of_noise_none_changes_a_graph() {
+    let mut random = fastrand::Rng::with_seed(18);
+    let mut taken = BTreeMap::new();
+    for _ in 0..500 {
+        let mut noisy = |name| row(name, std::array::from_fn(|_| random.u64(95..=105)), 50.0);
+        let rows = [noisy("stands"), noisy("a"), noisy("b"), noisy("c")];
+        *taken.entry(chosen(&rows, &plan(&[])).chosen).or_insert(0) += 1;
+    }
+    assert_eq!(taken, BTreeMap::from([(Some(0), 500)]));
+}
