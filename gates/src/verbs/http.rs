@@ -1,0 +1,62 @@
+//! `graphs/http/ping.yaml` and a client on one thread, over a socket of this machine.
+
+use std::path::Path;
+
+use sinew_core::Parameters;
+use sinew_flow::testing::try_plan;
+use sinew_flow::{FlowFixture, Make, StopSignal, Stopper};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+
+use super::{TIMES, Work};
+
+const GRAPH: &str = include_str!("../../../graphs/http/ping.yaml");
+
+/// Starts it, and asks again and again.
+pub(super) fn ping() -> Work {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let set = LocalSet::new();
+    let (host, stopper) = serve(&set);
+    let request = format!("GET /ping HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    let (mut client, mut answer) = set.block_on(&runtime, async {
+        let mut client = TcpStream::connect(&host).await.expect("a connection");
+        client.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = Vec::new();
+        // The first says how long they all are.
+        while !answer.ends_with(b"pong") {
+            assert!(client.read_buf(&mut answer).await.expect("an answer") > 0, "closed");
+        }
+        (client, answer)
+    });
+    Box::new(move || {
+        let _serves = &stopper;
+        set.block_on(&runtime, async {
+            for _ in 0..TIMES {
+                client.write_all(request.as_bytes()).await.expect("sent");
+                client.read_exact(&mut answer).await.expect("an answer");
+            }
+        });
+        assert!(answer.ends_with(b"pong"), "another answer");
+    })
+}
+
+/// Lets the graph serve at any port: where, and what ends it.
+fn serve(set: &LocalSet) -> (String, Stopper) {
+    let table = sinew::kinds().flows;
+    let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();
+    let plan = try_plan(&GRAPH.replace("port: 8000", "port: 0"), &kinds).expect("a good graph");
+    let node = plan.nodes.iter().find(|node| node.name == "listener").expect("a listener");
+    let row = table.iter().find(|row| row.kind.name == "listener").expect("its row");
+    let Make::Source(make) = row.make else { panic!("a listener is a source") };
+    let source = make(&Parameters::of(&plan, node, Path::new("."))).expect("good parameters");
+    let part = source.open(1).expect("a free port").remove(0);
+    let address = part.address().expect("an address");
+    let host = address.split("//").nth(1).expect("a URI").to_owned();
+    let fixture = FlowFixture::new(&plan, &table, Path::new(".")).expect("good parameters");
+    let (stopper, stop) = StopSignal::new();
+    let serves = part.serve(fixture.outlet("listener"), stop);
+    set.spawn_local(async move { serves.await.expect("served") });
+    (host, stopper)
+}
