@@ -51,7 +51,17 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     ),
     (
         "crates/figures/src",
-        &[&["cpus", "distribution", "interval", "machine", "process", "short", "units", "wrap"]],
+        &[&[
+            "change_points",
+            "cpus",
+            "distribution",
+            "interval",
+            "machine",
+            "process",
+            "short",
+            "units",
+            "wrap",
+        ]],
     ),
     (
         "crates/flow/src",
