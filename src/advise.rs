@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, value_parser};
 use serde_json::{Value, json};
+use sinew_figures::Machine;
 use sinew_lab::advise::{Advice, AdviseRequest, ROUNDS, Receipt, advise, observe};
 use sinew_lab::rounds::Session;
 use sinew_lab::scenario::CannotRun;
@@ -26,11 +27,11 @@ use crate::signals::stop_on_signals;
 
 /// Measure what the graph could be on this machine, and say what it should be.
 ///
-/// First the graph runs as it is, so its actuators MOVE: that tells how long its nodes compute. Then
-/// every sensible thread layout, transport, sync, wait and delivery is measured in turns, with
-/// stand-ins for the nodes that compute as long and move nothing, and without services. The best one
-/// that keeps what the graph requires (`requires:`) is named, and why the others are not. Ctrl-C
-/// ends early.
+/// First the graph runs as it is, so its actuators MOVE: that tells how long its nodes compute.
+/// Then every sensible thread layout, transport, sync, wait and delivery is measured in turns, with
+/// stand-ins for the nodes that compute as long and move nothing, and without services. The best
+/// one that keeps what the graph requires (`requires:`) is named, and why the others are not.
+/// Ctrl-C ends early.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
@@ -215,6 +216,20 @@ fn receipt(
     fs::write(path, receipt.to_text())
         .map_err(|error| format!("cannot write the receipt '{name}': {error}"))?;
     Ok(Some(format!("receipt: {name}\n")))
+}
+
+/// What has changed since a receipt was written, a sentence each; nothing without one.
+pub(crate) fn changed(receipt: Option<&Path>, loaded: &Loaded) -> Result<Vec<String>, LoadError> {
+    let Some(path) = receipt else { return Ok(vec![]) };
+    let receipt = Receipt::read(path).map_err(LoadError::Request)?;
+    let name = path.display();
+    let say = |text: String| format!("the receipt '{name}' does not hold: {text}");
+    let mut all: Vec<_> =
+        receipt.differences(&loaded.plan, &Machine::read()).into_iter().map(say).collect();
+    if !all.is_empty() {
+        all.push("ask 'sinew advise' again".into());
+    }
+    Ok(all)
 }
 
 /// The choice in words, below the tables.

@@ -7,13 +7,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use sinew_figures::Machine;
-use sinew_lab::advise::Receipt;
 use sinew_report::{Chained, Earlier};
 use sinew_runtime::Kinds;
 use sinew_spec::firewall::Firewall;
 use sinew_spec::{picture, schema};
 
+use crate::advise::changed;
 use crate::answer::{FAULTED, print, refuse};
 use crate::load::{LoadError, Loaded, kinds_of, load_and_make};
 use crate::machine::MachineArgs;
@@ -69,8 +68,9 @@ pub(crate) fn run(arguments: &CheckArgs, nodes: &Kinds) -> ExitCode {
         .machine
         .get()
         .and_then(|machine| load_and_make(file, &arguments.set, nodes, &machine));
-    let shown =
-        loaded.and_then(|loaded| Ok((show(&loaded, arguments)?, changed(&loaded, arguments)?)));
+    let shown = loaded.and_then(|loaded| {
+        Ok((show(&loaded, arguments)?, changed(arguments.receipt.as_deref(), &loaded)?))
+    });
     match shown {
         Ok((_, changes)) if !changes.is_empty() => {
             refuse(&changes.join("; "), FAULTED, arguments.json)
@@ -78,18 +78,6 @@ pub(crate) fn run(arguments: &CheckArgs, nodes: &Kinds) -> ExitCode {
         Ok((text, _)) => print(&text, ExitCode::SUCCESS),
         Err(error) => error.answer(arguments.json),
     }
-}
-
-/// What has changed since the receipt that was named; nothing without one.
-fn changed(loaded: &Loaded, arguments: &CheckArgs) -> Result<Vec<String>, LoadError> {
-    let Some(path) = &arguments.receipt else { return Ok(vec![]) };
-    let receipt = Receipt::read(path).map_err(LoadError::Request)?;
-    let all = receipt.differences(&loaded.plan, &Machine::read());
-    let name = path.display();
-    let say = |text: String| format!("the receipt '{name}' does not hold: {text}");
-    let again = "ask 'sinew advise' again".to_owned();
-    let end = (!all.is_empty()).then_some(again);
-    Ok(all.into_iter().map(say).chain(end).collect())
 }
 
 /// What there is to say of a good graph.

@@ -116,7 +116,7 @@ fn nothing_to_choose(plan: &Plan) -> String {
     let why = match plan.domains.iter().any(|domain| domain.realtime().is_some()) {
         true => "no node of its core writes to another one",
         false => {
-            "it has no core: flows are calls, and how a service is linked is settled by the firewall"
+            "it has no core: flows are calls, and the firewall settles how services are linked"
         }
     };
     format!("there is nothing to choose in graph '{name}': {why}")
@@ -188,7 +188,7 @@ fn is_far_fetched(crossings: Crossings) -> bool {
     crossings.changes_meaning() || matches!(crossings, Crossings::Stream(..))
 }
 
-/// What two plans that would run alike have in common.
+/// What is the same of two plans that would run alike.
 fn signature(plan: &Plan) -> String {
     let threads = plan.domains.iter().map(|domain| domain.threads().to_vec());
     let links = plan.links.iter().map(|link| {

@@ -48,7 +48,8 @@ pub struct Judged {
     pub seen: String,
 }
 
-/// What a run shows of a latency that is bounded. With `of_all` no latency may be more, else one of a hundred.
+/// What a run shows of a latency that is bounded. With `of_all` no latency may be more, else one
+/// of a hundred.
 pub fn judge_latency(most_ns: u64, of_all: bool, times: &Distribution) -> (Kept, String) {
     let Some(max) = times.max() else { return (Kept::NotShown, "nothing was observed".into()) };
     let seen = |what: &str, ns: u64| format!("{what} {} us of {}", ns as f64 / 1e3, times.n());

@@ -134,7 +134,9 @@ fn value(row: &Row, objective: Objective) -> f64 {
 fn is_alike(row: &Row, best: &Row, objective: Objective) -> bool {
     if objective == Objective::CpuTime {
         let (this, best) = (value(row, objective), value(best, objective));
-        return this - best <= CPU_ALIKE.0.max(best * CPU_ALIKE.1);
+        // Where nobody has read it, it is no reason for anything.
+        let is_more = this - best > CPU_ALIKE.0.max(best * CPU_ALIKE.1);
+        return !is_more;
     }
     let over = cycle(row).zip(cycle(best)).and_then(|(row, best)| row.over(best));
     over.is_some_and(|over: Interval| !over.is_firm() || over.low <= 1.0 + WORTH)

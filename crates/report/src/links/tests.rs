@@ -23,7 +23,7 @@ fn record(plan: &Plan, id: ThreadId, number: u64, begin: u64, end: u64) -> Recor
     record
 }
 
-/// A tick is a nanosecond.
+/// Each step of the counter is a nanosecond.
 fn clock() -> Clock {
     Clock::from_rate(1.0)
 }

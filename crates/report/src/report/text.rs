@@ -170,7 +170,8 @@ impl Report<'_> {
             return String::new();
         }
         let mut text = format!(
-            "\nlinks, from the end of the writer's update to the start of the reader's; times in us\n\
+            "\nlinks, from the end of the writer's update to the start of the reader's; times in \
+             us\n\
              {:<20}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}\n",
             "", "n", "mean", "p50", "p99", "p99.9", "max"
         );

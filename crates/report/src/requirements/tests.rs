@@ -56,6 +56,7 @@ fn every_requirement_of_a_plan_gets_a_line() {
     assert_eq!(kept, [Yes, No, NotShown, Yes, No, NotShown]);
     assert_eq!(
         judged[4].to_line(),
-        "the graph requires isolation host (line 7): broken, link planner.out -> drives.in has process"
+        "the graph requires isolation host (line 7): broken, link planner.out -> drives.in has \
+         process"
     );
 }
