@@ -1,5 +1,6 @@
 //! `sinew lab`: measures on this machine what links, services and flows cost, and shows it.
 
+mod compare;
 pub(crate) mod output;
 
 use std::ffi::OsString;
@@ -10,12 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use clap::{Args, value_parser};
+use clap::{Args, Subcommand, value_parser};
 use serde_json::json;
 use sinew_figures::Machine;
 use sinew_lab::drill::table as with_drills;
 use sinew_lab::graph::Files;
 use sinew_lab::harness::process;
+use sinew_lab::report::Build;
 use sinew_lab::rounds::{Progress, Session};
 use sinew_lab::scenario::{CannotRun, PARTS, ScenarioRequest, Selection, table};
 use sinew_lab::{SCENARIOS, Scenario, ScenarioReport, rivals, show};
@@ -32,8 +34,14 @@ use crate::signals::stop_on_signals;
 /// is measured once in each round, one after the other. Ctrl-C ends after the current row and
 /// shows what there is, marked partial; a second one ends at once.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true
+)]
 pub(crate) struct LabArgs {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// What to measure
     scenario: Option<String>,
     /// The short form: fewer rows, less time for each; one or two minutes
@@ -65,6 +73,12 @@ pub(crate) struct LabArgs {
     svg: Option<PathBuf>,
 }
 
+/// What is done with several programs or reports.
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Compare(compare::CompareArgs),
+}
+
 const EXAMPLES: &str = "\
 Examples:
   sinew lab
@@ -72,6 +86,7 @@ Examples:
   sinew lab link --quick --only transport=shared_memory --only bytes=8,64 --rounds 9
   sinew lab http --quick --only load=ping
   sinew lab link --rivals rivals.json --report link.html --svg plots --json > link.json
+  sinew lab compare before/sinew target/release/sinew
 
 Exit status: 0 good, 1 the report is partial or could not be written, 2 bad request.";
 
@@ -90,6 +105,10 @@ pub(crate) fn far_side(arguments: &[OsString]) -> Option<ExitCode> {
 
 /// Carries out the command.
 pub(crate) fn run(args: &LabArgs, nodes: &Kinds) -> ExitCode {
+    match &args.verb {
+        Some(Verb::Compare(args)) => return compare::run(args),
+        None => {}
+    }
     let Some(name) = &args.scenario else { return list(args.json) };
     match prepare(args, name, nodes) {
         Ok(prepared) => prepared.carry_out(args.json),
@@ -114,6 +133,16 @@ fn list(as_json: bool) -> ExitCode {
         false => SCENARIOS.iter().map(described).collect::<Vec<_>>().join("\n"),
     };
     print(&text, ExitCode::SUCCESS)
+}
+
+/// This program, as its build script knows it.
+fn build() -> Build {
+    Build {
+        version: env!("CARGO_PKG_VERSION").into(),
+        commit: option_env!("SINEW_COMMIT").map(Into::into),
+        committed_s: option_env!("SINEW_COMMITTED_S").and_then(|text| text.parse().ok()),
+        changed: option_env!("SINEW_CHANGED").is_some(),
+    }
 }
 
 fn described(scenario: &Scenario) -> String {
@@ -182,7 +211,7 @@ impl Prepared {
         let answer = (scenario.run)(&request, &Session { stop: &stop, progress: &bar });
         drop(bar);
         let report = match answer {
-            Ok(report) => report,
+            Ok(report) => ScenarioReport { build: Some(build()), ..report },
             Err(CannotRun(why)) => return refuse(&why, BAD_REQUEST, json),
         };
         let written = outputs.write(|| show::to_page(&report), || show::plots(&report));

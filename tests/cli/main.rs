@@ -6,6 +6,7 @@
 mod advise;
 mod api;
 mod check;
+mod compare;
 mod computes;
 mod control;
 mod doctor;

@@ -80,8 +80,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         &[
             &["bar", "graph", "words"],
             &["harness", "report"],
-            &["rivals", "rounds", "show"],
-            &["scenario"],
+            &["headlines", "rivals", "rounds", "show"],
+            &["compare", "scenario"],
             &["advise", "drill"],
         ],
     ),

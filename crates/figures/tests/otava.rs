@@ -1,4 +1,4 @@
-//! Change points beside those that Apache Otava finds in the same series; `made_by_otava.py` made
+//! Change points beside those that Apache Otava finds in the same series: `made_by_otava.py` made
 //! `otava.json` with it.
 
 use serde::Deserialize;

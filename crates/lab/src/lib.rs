@@ -2,13 +2,15 @@
 //!
 //! A [`Scenario`] makes rows; its rows are measured in turn, round after round, so that whatever
 //! the machine does meanwhile hits all of them ([`rounds`]); what comes out is a
-//! [`ScenarioReport`].
+//! [`ScenarioReport`]. [`compare`] sets two programs or reports side by side.
 
 pub mod advise;
 pub mod bar;
+pub mod compare;
 pub mod drill;
 pub mod graph;
 pub mod harness;
+mod headlines;
 pub mod report;
 pub mod rivals;
 pub mod rounds;

@@ -12,12 +12,21 @@ use crate::bar::{Bar, Holds};
 
 /// How often the clock is read to know what that costs.
 const READINGS: usize = 10_000;
+/// The form of a report. It grows when rows or measures come to mean something else; reports of
+/// before it was written have none, which is 0.
+pub const FORMAT: u32 = 1;
 
 /// The outcome of one run of a scenario.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ScenarioReport {
     /// Name of the scenario.
     pub scenario: String,
+    /// Its form: [`FORMAT`].
+    #[serde(default)]
+    pub format: u32,
+    /// The program that measured, as far as it knows itself. Reports of before do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
     /// The machine it ran on.
     pub machine: Machine,
     /// What reading the clock costs.
@@ -39,6 +48,56 @@ pub struct ScenarioReport {
     pub verdicts: Vec<Verdict>,
     /// What the reader must know: privileges refused, rows that cannot run here.
     pub notes: Vec<String>,
+}
+
+impl ScenarioReport {
+    /// The report in a file's `text`, if a figure can be taken from it.
+    ///
+    /// # Errors
+    /// What it is instead, and how to get one.
+    pub fn read(text: &str) -> Result<ScenarioReport, String> {
+        let report: ScenarioReport = serde_json::from_str(text).map_err(|error| {
+            format!(
+                "is no report of the lab: {error}; make one with sinew lab SCENARIO --json > FILE"
+            )
+        })?;
+        match &report {
+            ScenarioReport { partial: true, .. } => {
+                Err("is partial: it was interrupted; let the scenario run to its end".into())
+            }
+            ScenarioReport { format, .. } if *format > FORMAT => Err(format!(
+                "is a report of format {format}, and this program knows {FORMAT} at most; use the \
+                 program that made it, or a newer one"
+            )),
+            _ => Ok(report),
+        }
+    }
+}
+
+/// The program that measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// Its version.
+    pub version: String,
+    /// The commit that it was built from; none outside a repository.
+    pub commit: Option<String>,
+    /// When that was committed, seconds since 1970: it orders commits.
+    pub committed_s: Option<u64>,
+    /// Whether its sources differed from that commit.
+    #[serde(default)]
+    pub changed: bool,
+}
+
+impl Build {
+    /// Letters of a commit that tell it from others.
+    const SHORT: usize = 10;
+
+    /// The commit in short, with a plus if the sources differed from it.
+    pub fn short(&self) -> Option<String> {
+        let commit = self.commit.as_ref()?;
+        let short: String = commit.chars().take(Build::SHORT).collect();
+        Some(if self.changed { short + "+" } else { short })
+    }
 }
 
 /// What a reading of the clock costs and how fine it is.

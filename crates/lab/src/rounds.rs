@@ -7,7 +7,7 @@ use std::time::Duration;
 use sinew_core::clock::Clock;
 use sinew_figures::Machine;
 
-use crate::report::{Row, ScenarioReport, Timer};
+use crate::report::{FORMAT, Row, ScenarioReport, Timer};
 
 /// What can be measured, once a round.
 pub trait Contender {
@@ -68,6 +68,7 @@ pub fn measure(
     let scenario = scenario.into();
     ScenarioReport {
         scenario,
+        format: FORMAT,
         machine,
         timer,
         quick,

@@ -6,7 +6,7 @@ use sinew_figures::units::counted;
 use sinew_figures::wrap::wrap_at;
 
 use super::grid::{self, Column, Grid};
-use crate::report::{Row, ScenarioReport};
+use crate::report::{Row, ScenarioReport, Table};
 
 /// Columns of a line.
 const WIDTH: usize = 120;
@@ -18,7 +18,7 @@ const NAMED_MAX: usize = 6;
 /// The report as text.
 pub fn to_text(report: &ScenarioReport) -> String {
     let mut text = head(report);
-    let tables = || report.tables.iter().map(|table| grid_text(&grid::of_words(table)));
+    let tables = || report.tables.iter().map(table);
     if report.warning.is_some() {
         text.extend(tables());
     }
@@ -58,6 +58,11 @@ fn head(report: &ScenarioReport) -> String {
     wrap(&mut text, "clock: ", &report.timer.to_line());
     report.notes.iter().for_each(|note| wrap(&mut text, "note: ", note));
     text
+}
+
+/// A table of words.
+pub(crate) fn table(of: &Table) -> String {
+    grid_text(&grid::of_words(of))
 }
 
 /// A table. If it is too wide, the first axes become lines above their rows.
