@@ -84,3 +84,52 @@ fn text<'a>(item: &'a Item, key: &str) -> Option<&'a str> {
 fn list(item: &Item) -> &[Item] {
     if let Data::List(items) = &item.data { items } else { &[] }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edit::tests::steps;
+
+    #[test]
+    fn places_are_found_by_name() {
+        let text = "name: g
+domains: {control: {}, 'plant': {}}
+nodes:
+- kind: a
+- kind: b
+  name: c
+  ports:
+    out: [{name: a, port: in}, {name: d, port: in}]
+    'out[1]':
+    - {name: d, port: 'in[0]'}
+- kind: block
+  name: d
+  ports: {out: [{name: a, port: in}]}
+  nodes:
+  - kind: e
+    ports: {x: [{name: f, port: y}]}
+  - {kind: e, name: f}
+";
+        let places = Places::of(text).unwrap();
+        let found = |path: &str| Some(steps(path));
+        assert_eq!(places.domain("plant"), found("domains.plant"));
+        assert_eq!(places.domain("none"), None);
+        assert_eq!(places.node("a"), found("nodes.0"));
+        assert_eq!(places.node("c"), found("nodes.1"));
+        assert_eq!(places.node("b"), None);
+        assert_eq!(places.node("d/f"), found("nodes.2.nodes.1"));
+        assert_eq!(places.node("c/f"), None);
+        assert_eq!(places.link(("c", "out"), ("d", "in")), found("nodes.1.ports.out.1"));
+        assert_eq!(places.link(("c", "out[1]"), ("d", "in[0]")), found("nodes.1.ports.out[1].0"));
+        assert_eq!(places.link(("c", "out"), ("d", "none")), None);
+        assert_eq!(places.link(("d", "out"), ("a", "in")), found("nodes.2.ports.out.0"));
+        assert_eq!(places.link(("d/e", "x"), ("d/f", "y")), found("nodes.2.nodes.0.ports.x.0"));
+        assert_eq!(places.link(("d/e", "x"), ("f", "y")), None);
+        let list =
+            Places::of("- kind: a\n- kind: b\n  ports: {out: [{name: a, port: in}]}\n").unwrap();
+        assert_eq!(list.node("b"), found("1"));
+        assert_eq!(list.domain("services"), None);
+        assert_eq!(list.link(("b", "out"), ("a", "in")), found("1.ports.out.0"));
+        assert!(Places::of("a: [").is_none());
+    }
+}

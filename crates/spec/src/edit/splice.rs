@@ -147,15 +147,22 @@ impl Mapping<'_> {
         if is_blank(&text[line..start]) {
             return match text[end..].find('\n') {
                 Some(len) => line..end + len + 1,
-                // The last line; the one before it becomes the last.
-                None => text[..line].trim_end_matches(['\r', '\n']).len()..text.len(),
+                // The last line has no line break, and so has the one before it then; blank lines
+                // stay, as they may belong to a block scalar.
+                None => {
+                    let before = text[..line].trim_end_matches(['\r', '\n']).len();
+                    let is_next = text[before..line].matches('\n').count() == 1;
+                    if is_next { before..text.len() } else { line..text.len() }
+                }
             };
         }
         // It stands behind a `- `.
         let next = self.parts.get(2 * index + 2).map(|next| self.marks.start(next));
-        match next
-            .filter(|&next| text[end..next].lines().count() == 2 && is_blank(&text[end..next]))
-        {
+        let is_near = |next: &usize| {
+            let between = text.get(end..*next).unwrap_or_default();
+            is_blank(between) && between.matches('\n').count() == 1
+        };
+        match next.filter(is_near) {
             Some(next) => start..next,
             None => text[..start].trim_end_matches(' ').len()..end,
         }
@@ -210,7 +217,7 @@ fn line_end(text: &str, at: usize) -> usize {
 fn line_start(text: &str, at: usize) -> usize {
     match text[..at].rfind('\n') {
         Some(end) => end + 1,
-        None if text.starts_with('\u{feff}') => '\u{feff}'.len_utf8(),
+        None if text[..at].starts_with('\u{feff}') => '\u{feff}'.len_utf8(),
         None => 0,
     }
 }
