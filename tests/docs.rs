@@ -10,8 +10,8 @@ use sinew_spec::plan::{Plan, TargetMachine};
 use sinew_spec::{SpecSource, compile, render};
 
 /// What a path of this repository begins with.
-const FOLDERS: [&str; 8] =
-    ["crates/", "docs/", "examples/", "fuzz/", "graphs/", "kinds/", "src/", "tests/"];
+const FOLDERS: [&str; 9] =
+    ["crates/", "docs/", "examples/", "fuzz/", "gates/", "graphs/", "kinds/", "src/", "tests/"];
 
 /// Every page in a folder, with its name.
 fn pages(folder: &str) -> Vec<(String, String)> {

@@ -80,7 +80,7 @@ impl Book {
         let Tools { compiler, valgrind, libc, machine } = &self.tools;
         let row = |(verb, Row { instructions, why }): (&String, &Row)| {
             let (verb, why) = (quoted(verb), quoted(why));
-            format!("    {{\"verb\": {verb}, \"instructions\": {instructions}, \"why\": {why}}}")
+            format!(r#"    {{"verb": {verb}, "instructions": {instructions}, "why": {why}}}"#)
         };
         let verbs: Vec<_> = self.verbs.iter().map(row).collect();
         let [about, compiler, valgrind, libc, machine] =
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn a_broken_file_is_told_with_its_line() {
-        const TOOLS: &str = r#"{"about": "", "tools": {"compiler": "", "valgrind": "", "libc": "",
-            "machine": ""}, "verbs": ["#;
+        const TOOLS: &str = r#"{"about": "", "tools": {"compiler": "", "valgrind": "",
+            "libc": "", "machine": ""}, "verbs": ["#;
         let table = [
             (r#"{"verb": "a", "instructions": -1, "why": ""}"#, "invalid value: integer `-1`"),
             (r#"{"verb": "a", "instructions": 1}"#, "missing field `why`"),

@@ -15,9 +15,9 @@ mod verbs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::{fs, io};
+use std::{fs, io, slice};
 
-use clap::Parser;
+use clap::{Parser, value_parser};
 
 use book::Book;
 use compare::{Counts, Finding, blessed, change, compare, unexplained};
@@ -34,7 +34,7 @@ struct Args {
     #[arg(long, value_name = "BEGINNING")]
     only: Vec<String>,
     /// Count so often, compare each time, and show how far the counts lie apart
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     repeats: u32,
     /// The file of figures [default: gates/instructions.json]
     #[arg(long, value_name = "FILE")]
@@ -95,7 +95,7 @@ fn gate(args: &Args, verbs: &[&Verb]) -> Result<bool, String> {
     let tools = count::tools()?;
     if let Some(reason) = &args.bless {
         let counts = count::counts(verbs, false)?;
-        show(book.as_ref(), &[counts.clone()]);
+        show(book.as_ref(), slice::from_ref(&counts));
         let book = blessed(book.as_ref(), &tools, &counts, reason);
         fs::write(file, book.write())
             .map_err(|error| format!("cannot write '{}': {error}", file.display()))?;
