@@ -1,6 +1,7 @@
 //! `sinew lab`: measures on this machine what links, services and flows cost, and shows it.
 
 mod compare;
+mod history;
 pub(crate) mod output;
 
 use std::ffi::OsString;
@@ -77,6 +78,7 @@ pub(crate) struct LabArgs {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Compare(compare::CompareArgs),
+    History(history::HistoryArgs),
 }
 
 const EXAMPLES: &str = "\
@@ -87,6 +89,7 @@ Examples:
   sinew lab http --quick --only load=ping
   sinew lab link --rivals rivals.json --report link.html --svg plots --json > link.json
   sinew lab compare before/sinew target/release/sinew
+  sinew lab history reports --report history.html
 
 Exit status: 0 good, 1 the report is partial or could not be written, 2 bad request.";
 
@@ -107,6 +110,7 @@ pub(crate) fn far_side(arguments: &[OsString]) -> Option<ExitCode> {
 pub(crate) fn run(args: &LabArgs, nodes: &Kinds) -> ExitCode {
     match &args.verb {
         Some(Verb::Compare(args)) => return compare::run(args),
+        Some(Verb::History(args)) => return history::run(args),
         None => {}
     }
     let Some(name) = &args.scenario else { return list(args.json) };

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::program::{folder, refused, sinew};
 
 /// A report of one row with this median in each of nine rounds.
-fn report(ns: f64) -> Value {
+pub(crate) fn report(ns: f64) -> Value {
     let distribution = json!({"n": 0, "buckets": []});
     let measure = json!({
         "name": "round_trip", "distribution": distribution, "rounds": vec![ns; 9], "ratios": []
@@ -33,7 +33,7 @@ fn report(ns: f64) -> Value {
     })
 }
 
-fn written(folder: &Path, name: &str, text: &str) -> String {
+pub(crate) fn written(folder: &Path, name: &str, text: &str) -> String {
     let path = folder.join(name);
     fs::write(&path, text).expect("a file");
     path.display().to_string()

@@ -13,6 +13,7 @@ mod doctor;
 mod drill;
 mod flow_tests;
 mod guest;
+mod history;
 mod hold;
 mod lab;
 mod lost;

@@ -81,7 +81,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["bar", "graph", "words"],
             &["harness", "report"],
             &["headlines", "rivals", "rounds", "show"],
-            &["compare", "scenario"],
+            &["compare", "history", "scenario"],
             &["advise", "drill"],
         ],
     ),

@@ -2,7 +2,8 @@
 //!
 //! A [`Scenario`] makes rows; its rows are measured in turn, round after round, so that whatever
 //! the machine does meanwhile hits all of them ([`rounds`]); what comes out is a
-//! [`ScenarioReport`]. [`compare`] sets two programs or reports side by side.
+//! [`ScenarioReport`]. [`compare`] sets two programs or reports side by side,
+//! [`history`] many.
 
 pub mod advise;
 pub mod bar;
@@ -11,6 +12,7 @@ pub mod drill;
 pub mod graph;
 pub mod harness;
 mod headlines;
+pub mod history;
 pub mod report;
 pub mod rivals;
 pub mod rounds;

@@ -1,0 +1,82 @@
+//! A series as a line: a dot for each report, a mark at each change, and the level between.
+
+use sinew_figures::units::words;
+
+use super::super::Series;
+use super::{name, p_value, written};
+use crate::show::plots::frame::Frame;
+use crate::show::scale::Scale;
+use crate::show::svg::{Anchor, Plot};
+
+/// Height of the plane, px.
+const HEIGHT: f64 = 150.0;
+/// Room above the least and below the greatest figure, as a share of what lies between.
+const ROOM: f64 = 0.15;
+/// Where all figures are one, the axis is so much higher and lower, as a share.
+const FLAT: f64 = 0.05;
+
+pub(super) fn plot(series: &Series, at: usize) -> Plot {
+    let title = format!("{}: {}", series.headline.row, words(&series.headline.measure));
+    let better = if series.headline.higher_is_better { "more" } else { "less" };
+    let mut frame = Frame::new(&title, &format!("{better} is better"));
+    let ((left, right), (top, bottom)) = frame.plane(HEIGHT);
+    let figures = &series.figures;
+    let least = figures.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = figures.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let room = match (most - least) * ROOM {
+        room if room > 0.0 => room,
+        _ if most == 0.0 => 1.0,
+        _ => most.abs() * FLAT,
+    };
+    let y = Scale::between(least - room, most + room, (bottom, top));
+    // Between two reports there is a step each; one alone stands in the middle.
+    let x = Scale::between(-0.5, figures.len() as f64 - 0.5, (left, right));
+    frame.upwards(&y, (left, right), &|figure| written(series, figure));
+    let labels = commits(series);
+    let marks: Vec<_> = (0..figures.len()).map(|place| place as f64).collect();
+    let label = |place: f64| labels[place as usize].clone();
+    frame.across_at(&marks, &x, (top, bottom), "commits, oldest first", &label);
+    let points: Vec<_> =
+        figures.iter().enumerate().map(|(at, figure)| (x.px(at as f64), y.px(*figure))).collect();
+    frame.canvas.path("curve s0", &points);
+    for ((origin, figure), point) in series.origins.iter().zip(figures).zip(points) {
+        let what = format!("{}, {}: {}", name(origin), origin.file, written(series, *figure));
+        frame.canvas.dot("dot s0", point, 3.2, &what);
+    }
+    for (number, change) in series.changes.iter().enumerate() {
+        let place = x.px(change.at as f64 - 0.5);
+        frame.canvas.line("curve s1 dashed", (place, top), (place, bottom));
+        let start = number.checked_sub(1).map_or(0, |before| series.changes[before].at);
+        let end = series.changes.get(number + 1).map_or(figures.len(), |next| next.at);
+        let mut level = |from: usize, to: usize, mean: f64| {
+            let (from, to) = (x.px(from as f64 - 0.5), x.px(to as f64 - 0.5));
+            frame.canvas.line("curve s1", (from, y.px(mean)), (to, y.px(mean)));
+        };
+        level(start, change.at, change.before);
+        level(change.at, end, change.after);
+        let share = change.share().map_or(String::new(), |it| format!("{:+.1} %", it * 100.0));
+        frame.canvas.text("", (place + 4.0, top + 12.0), Anchor::Start, &share);
+    }
+    for change in &series.changes {
+        let [before, after] = [change.before, change.after].map(|mean| written(series, mean));
+        let commit = name(&series.origins[change.at]);
+        frame.remark(&format!("{commit}: {before} to {after}, p {}", p_value(change.p)));
+    }
+    frame.finish(&format!("history-{at}"))
+}
+
+/// A name for each report, where the one before has not the same.
+fn commits(series: &Series) -> Vec<String> {
+    let mut last = None;
+    let mut label = |at: usize| {
+        let origin = &series.origins[at];
+        let commit = match &origin.commit {
+            Some(commit) => commit.chars().take(7).collect(),
+            None => (at + 1).to_string(),
+        };
+        let is_new = last.as_ref() != Some(&commit);
+        last = Some(commit.clone());
+        if is_new { commit } else { String::new() }
+    };
+    (0..series.origins.len()).map(&mut label).collect()
+}
