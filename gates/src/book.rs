@@ -87,8 +87,8 @@ impl Book {
             [ABOUT, compiler, valgrind, libc, machine].map(quoted);
         format!(
             "{{\n  \"about\": {about},\n  \"tools\": {{\n    \"compiler\": {compiler},\n    \
-             \"valgrind\": {valgrind},\n    \"libc\": {libc},\n    \"machine\": {machine}\n  }},\n  \
-             \"verbs\": [\n{}\n  ]\n}}\n",
+             \"valgrind\": {valgrind},\n    \"libc\": {libc},\n    \"machine\": {machine}\n  }},\n\
+             \x20 \"verbs\": [\n{}\n  ]\n}}\n",
             verbs.join(",\n")
         )
     }

@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter};
 use crate::book::{Book, Row, Tools};
 
 /// How much of a verb's figure it may rise by, in per cent. Two counts of one program differ by
-/// where hash tables put things, which is chance: by 0.4 per cent at most so far, mostly by nothing.
+/// where hash tables put things, which is chance: by 0.4 per cent at most so far.
 pub(crate) const RISE_MAX: f64 = 2.0;
 
 /// Instructions of each verb.

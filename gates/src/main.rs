@@ -34,7 +34,8 @@ struct Args {
     #[arg(long, value_name = "BEGINNING")]
     only: Vec<String>,
     /// Count so often, compare each time, and show how far the counts lie apart
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = value_parser!(u32).range(1..))]
     repeats: u32,
     /// The file of figures [default: gates/instructions.json]
     #[arg(long, value_name = "FILE")]

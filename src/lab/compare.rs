@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, value_parser};
 use serde_json::json;
 use sinew_lab::compare::{
-    CannotCompare, Change, Comparison, Input, ROUNDS_MIN, Turns, read, to_page, to_text,
+    CannotCompare, Comparison, Input, ROUNDS_MIN, Shift, Turns, read, to_page, to_text,
 };
 use sinew_lab::rounds::Session;
 
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &CompareArgs) -> ExitCode {
         true => {
             let mut json = json!(comparison);
             let count = |change| (words_of(change), json!(comparison.count(change)));
-            json["rows_that_are"] = Change::ALL.map(count).into_iter().collect();
+            json["rows_that_are"] = Shift::ALL.map(count).into_iter().collect();
             format!("{json}\n")
         }
         false => to_text(&comparison),
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &CompareArgs) -> ExitCode {
     print(&text, status)
 }
 
-fn words_of(change: Change) -> String {
+fn words_of(change: Shift) -> String {
     change.words().replace(' ', "_")
 }
 

@@ -13,7 +13,7 @@ mod turns;
 mod tests;
 
 pub use self::input::{Input, read};
-pub use self::judge::{Change, Outlook, ROUNDS_MIN};
+pub use self::judge::{Outlook, ROUNDS_MIN, Shift};
 pub use self::show::{to_page, to_text};
 pub use self::turns::{TurnReports, Turns};
 
@@ -203,13 +203,13 @@ impl Comparison {
     }
 
     /// How many rows became so.
-    pub fn count(&self, change: Change) -> usize {
+    pub fn count(&self, change: Shift) -> usize {
         self.rows.iter().filter(|row| row.judged.change == change).count()
     }
 
     /// Whether no row is slower, and all are there.
     pub fn is_good(&self) -> bool {
-        !self.partial && self.count(Change::Slower) + self.count(Change::NotShown) == 0
+        !self.partial && self.count(Shift::Slower) + self.count(Shift::NotShown) == 0
     }
 }
 

@@ -21,7 +21,7 @@ pub const ROUNDS_MIN: usize = 6;
 /// What became of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum Shift {
     /// It costs more than the threshold allows, with the whole interval.
     Slower,
     /// There is too little to tell.
@@ -36,26 +36,26 @@ pub enum Change {
     Same,
 }
 
-impl Change {
+impl Shift {
     /// All of them; what needs a look comes first.
-    pub const ALL: [Change; 6] = [
-        Change::Slower,
-        Change::NotShown,
-        Change::Unstable,
-        Change::NotDistinguishable,
-        Change::Faster,
-        Change::Same,
+    pub const ALL: [Shift; 6] = [
+        Shift::Slower,
+        Shift::NotShown,
+        Shift::Unstable,
+        Shift::NotDistinguishable,
+        Shift::Faster,
+        Shift::Same,
     ];
 
     /// In plain words.
     pub fn words(self) -> &'static str {
         match self {
-            Change::Slower => "slower",
-            Change::NotShown => "not shown",
-            Change::Unstable => "unstable",
-            Change::NotDistinguishable => "not distinguishable",
-            Change::Faster => "faster",
-            Change::Same => "the same",
+            Shift::Slower => "slower",
+            Shift::NotShown => "not shown",
+            Shift::Unstable => "unstable",
+            Shift::NotDistinguishable => "not distinguishable",
+            Shift::Faster => "faster",
+            Shift::Same => "the same",
         }
     }
 }
@@ -64,7 +64,7 @@ impl Change {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outlook {
     /// What became of it.
-    pub change: Change,
+    pub change: Shift,
     /// New over old, round by round.
     pub ratio: Option<Interval>,
     /// By how much one program alone would differ from itself in one of a hundred comparisons, as
@@ -76,7 +76,7 @@ pub struct Outlook {
 
 impl Outlook {
     pub(crate) fn not_shown(why: impl Into<String>) -> Outlook {
-        Outlook { change: Change::NotShown, ratio: None, noise: None, why: Some(why.into()) }
+        Outlook { change: Shift::NotShown, ratio: None, noise: None, why: Some(why.into()) }
     }
 }
 
@@ -101,11 +101,11 @@ pub(super) fn judge(old: &[f64], new: &[f64], higher_is_better: bool, threshold:
     // Only what one program alone would not show either is a change.
     let is_change = (ratio.median - 1.0).abs() > noise;
     let change = match () {
-        () if is_change && is_beyond(ratio, &same, higher_is_better) => Change::Slower,
-        () if is_change && is_beyond(ratio, &same, !higher_is_better) => Change::Faster,
-        () if noise > threshold => Change::Unstable,
-        () if ratio.low >= same.start && ratio.high <= same.end => Change::Same,
-        () => Change::NotDistinguishable,
+        () if is_change && is_beyond(ratio, &same, higher_is_better) => Shift::Slower,
+        () if is_change && is_beyond(ratio, &same, !higher_is_better) => Shift::Faster,
+        () if noise > threshold => Shift::Unstable,
+        () if ratio.low >= same.start && ratio.high <= same.end => Shift::Same,
+        () => Shift::NotDistinguishable,
     };
     Outlook { change, ratio: Some(ratio), noise: Some(noise), why: None }
 }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     /// The verdicts of so many comparisons.
-    fn verdicts(new: f64, noise: f64, count: usize, higher_is_better: bool) -> Vec<Change> {
+    fn verdicts(new: f64, noise: f64, count: usize, higher_is_better: bool) -> Vec<Shift> {
         let mut random = Rng::with_seed(7);
         let mut one = |_| {
             let old = rounds(100.0, noise, count, &mut random);
@@ -169,13 +169,13 @@ mod tests {
         (0..COMPARISONS).map(&mut one).collect()
     }
 
-    fn count(verdicts: &[Change], what: Change) -> usize {
+    fn count(verdicts: &[Shift], what: Shift) -> usize {
         verdicts.iter().filter(|it| **it == what).count()
     }
 
     #[test]
     fn a_planted_tenth_is_found_and_read_the_right_way_round() {
-        use Change::{Faster, Slower};
+        use Shift::{Faster, Slower};
         // (new level, more is better, what it is)
         for (new, higher_is_better, is, is_not) in [
             (110.0, false, Slower, Faster),
@@ -204,28 +204,28 @@ mod tests {
             (0.3, 9, 10),
         ] {
             let verdicts = verdicts(100.0, noise, rounds, false);
-            let alarms = count(&verdicts, Change::Slower) + count(&verdicts, Change::Faster);
+            let alarms = count(&verdicts, Shift::Slower) + count(&verdicts, Shift::Faster);
             assert!(alarms <= most, "noise {noise}, {rounds} rounds: {alarms} of 400");
         }
     }
 
     #[test]
     fn a_quiet_row_is_the_same_and_a_noisy_one_unstable() {
-        assert!(count(&verdicts(100.0, 0.01, 6, false), Change::Same) > 395);
-        assert!(count(&verdicts(100.0, 0.1, 6, false), Change::Unstable) > 360);
+        assert!(count(&verdicts(100.0, 0.01, 6, false), Shift::Same) > 395);
+        assert!(count(&verdicts(100.0, 0.1, 6, false), Shift::Unstable) > 360);
         // A change that noise would hide is not called the same either.
-        assert!(count(&verdicts(106.0, 0.1, 6, false), Change::Same) < 5);
+        assert!(count(&verdicts(106.0, 0.1, 6, false), Shift::Same) < 5);
         // One that is larger than all noise is told all the same.
-        assert!(count(&verdicts(300.0, 0.1, 6, false), Change::Slower) > 395);
+        assert!(count(&verdicts(300.0, 0.1, 6, false), Shift::Slower) > 395);
     }
 
     #[test]
     fn what_lies_across_the_threshold_is_not_distinguishable() {
         let old = [100.0; 6];
         let new = [104.0, 104.5, 105.0, 105.5, 106.0, 104.0];
-        assert_eq!(judge(&old, &new, false, 0.05).change, Change::NotDistinguishable);
-        assert_eq!(judge(&old, &new, false, 0.1).change, Change::Same);
-        assert_eq!(judge(&old, &new, false, 0.01).change, Change::Slower);
+        assert_eq!(judge(&old, &new, false, 0.05).change, Shift::NotDistinguishable);
+        assert_eq!(judge(&old, &new, false, 0.1).change, Shift::Same);
+        assert_eq!(judge(&old, &new, false, 0.01).change, Shift::Slower);
     }
 
     #[test]
@@ -235,6 +235,6 @@ mod tests {
         assert_eq!(few.as_deref(), Some("5 rounds in both; expected 6 at least"));
         assert!(why(&[], &[]).is_some() && why(&[0.0; 6], &[1.0; 6]).is_some());
         assert!(why(&[f64::NAN; 6], &[1.0; 6]).is_some());
-        assert_eq!(judge(&[0.0; 6], &[0.0; 6], false, THRESHOLD).change, Change::Same);
+        assert_eq!(judge(&[0.0; 6], &[0.0; 6], false, THRESHOLD).change, Shift::Same);
     }
 }

@@ -4,7 +4,7 @@ use sinew_figures::Interval;
 use sinew_figures::units::{Unit, counted, ratio, time, words};
 use sinew_figures::wrap::wrap_at;
 
-use super::{Change, ComparedRow, Comparison, Contestant};
+use super::{ComparedRow, Comparison, Contestant, Shift};
 use crate::report::Table;
 use crate::show::svg::Escaped;
 use crate::show::{page, text};
@@ -127,16 +127,16 @@ pub(super) fn verdict(of: &Comparison) -> String {
     let rows = |change| counted(of.count(change), "row");
     let mut text = format!(
         "{} slower, {} faster, {} the same, {} not distinguishable",
-        rows(Change::Slower),
-        of.count(Change::Faster),
-        of.count(Change::Same),
-        of.count(Change::NotDistinguishable)
+        rows(Shift::Slower),
+        of.count(Shift::Faster),
+        of.count(Shift::Same),
+        of.count(Shift::NotDistinguishable)
     );
-    if of.count(Change::Unstable) > 0 {
-        text += &format!("; {} unstable: not shown", rows(Change::Unstable));
+    if of.count(Shift::Unstable) > 0 {
+        text += &format!("; {} unstable: not shown", rows(Shift::Unstable));
     }
-    if of.count(Change::NotShown) > 0 {
-        text += &format!("; {} NOT SHOWN: counts as failed", rows(Change::NotShown));
+    if of.count(Shift::NotShown) > 0 {
+        text += &format!("; {} NOT SHOWN: counts as failed", rows(Shift::NotShown));
     }
     if of.partial {
         text = format!("PARTIAL, it was interrupted: {text}");

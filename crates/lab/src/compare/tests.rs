@@ -42,7 +42,7 @@ fn what_is_slower_stands_first_and_is_counted() {
     let found = compared(&old, &new);
     let rows: Vec<_> =
         found.rows.iter().map(|row| (row.headline.row.as_str(), row.judged.change)).collect();
-    let expected = [("unix", Change::Slower), ("tcp", Change::Faster), ("pipe", Change::Same)];
+    let expected = [("unix", Shift::Slower), ("tcp", Shift::Faster), ("pipe", Shift::Same)];
     assert_eq!(rows, expected);
     assert!(!found.is_good());
     let text = to_text(&found);
@@ -69,7 +69,7 @@ fn too_few_rounds_and_rows_that_are_gone_count_as_failed() {
     let mut new = report(&[("pipe", 100.0), ("tcp", 100.0)]);
     new.rows[0].measures[0].rounds.truncate(3);
     let found = compared(&old, &new);
-    assert_eq!(found.count(Change::NotShown), 2);
+    assert_eq!(found.count(Shift::NotShown), 2);
     assert!(!found.is_good());
     let text = to_text(&found);
     assert!(text.contains("3 rounds in both; expected 6 at least"), "{text}");
@@ -112,7 +112,7 @@ fn programs_are_compared_in_single_figures_too_and_more_requests_are_better() {
     let found = Comparison::of_programs(FILES, &found, 0.05).expect("they can be compared");
     let rows: Vec<_> =
         found.rows.iter().map(|row| (row.headline.measure.as_str(), row.judged.change)).collect();
-    assert_eq!(rows, [("round_trip", Change::Slower), ("requests", Change::Slower)]);
+    assert_eq!(rows, [("round_trip", Shift::Slower), ("requests", Shift::Slower)]);
     let page = to_page(&found);
     assert!(page.contains("2 rows slower, 0 faster") && page.ends_with("</html>\n"), "{page}");
 }
