@@ -2,7 +2,7 @@
 //!
 //! Programs run the same scenarios in turns and give one figure of each row in every round, so
 //! that what the machine does meanwhile hits both; of reports the rounds that they hold are set
-//! side by side. What follows for a row says [`judge`].
+//! side by side. What follows for a row says `judge`.
 
 mod input;
 mod judge;
