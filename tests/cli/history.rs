@@ -15,7 +15,7 @@ fn reports(folder: &Path) -> PathBuf {
     fs::create_dir_all(&below).expect("a folder");
     for at in 0..16_u32 {
         let mut one = report(if at < 8 { 100.0 } else { 110.0 } + f64::from(at * 7 % 5) * 0.2);
-        one["build"]["commit"] = format!("{at:012x}").into();
+        one["build"]["commit"] = format!("{at:02x}0123456789").into();
         one["build"]["committed_s"] = (1000 + at).into();
         // By name they stand the other way round.
         written(&below, &format!("{:02}.json", 99 - at), &one.to_string());
@@ -32,7 +32,7 @@ fn a_folder_of_reports_shows_the_commit_at_which_a_row_changed() {
     let answer = sinew(["lab", "history", &below, "--report", &page]).ended_with(0);
     let first = "lab history: 2 figures of 16 reports, 2 change points\n";
     assert!(answer.out.starts_with(first), "{}", answer.out);
-    assert!(answer.out.contains("0000000000  link, quick: Foo 9000"), "{}", answer.out);
+    assert!(answer.out.contains("0801234567  link, quick: Foo 9000"), "{}", answer.out);
     let json = sinew(["lab", "history", &below, "--json"]).ended_with(0).json();
     let series = &json["series"][0];
     assert_eq!(series["changes"][0]["at"], 8);

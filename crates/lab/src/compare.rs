@@ -92,9 +92,18 @@ impl Comparison {
         };
         let mut this = Comparison::new(files, [old, new], threshold);
         this.partial = found.partial;
+        let mut rare = 0;
         for [old, new] in &found.scenarios {
             let Some(first) = old.first() else { continue };
-            this.add(&first.scenario, of_runs(old), of_runs(new), true);
+            let (mut old_rounds, mut new_rounds) = (of_runs(old), of_runs(new));
+            rare += leave_out_rare(&mut old_rounds, &mut new_rounds, old.len());
+            this.add(&first.scenario, old_rounds, new_rounds, true);
+        }
+        if rare > 0 {
+            this.notes.push(format!(
+                "P99 of {} left out: not in every run there are ten values beyond it",
+                counted(rare, "row")
+            ));
         }
         this.finish(reports())
     }
@@ -211,6 +220,23 @@ impl Comparison {
     pub fn is_good(&self) -> bool {
         !self.partial && self.count(Shift::Slower) + self.count(Shift::NotShown) == 0
     }
+}
+
+/// Takes out each P99 that not all runs of both have: in some there were too few values by chance.
+/// How many those are.
+fn leave_out_rare(old: &mut Rounds, new: &mut Rounds, runs: usize) -> usize {
+    let in_all = |of: &Headline, rounds: &Rounds| {
+        rounds.iter().any(|(other, figures)| other == of && figures.len() == runs)
+    };
+    let all = old.iter().chain(new.iter()).map(|(of, _)| of).filter(|of| of.is_p99());
+    let mut rare: Vec<Headline> = vec![];
+    for of in all.filter(|of| !in_all(of, old) || !in_all(of, new)) {
+        if !rare.contains(of) {
+            rare.push(of.clone());
+        }
+    }
+    [old, new].into_iter().for_each(|rounds| rounds.retain(|(of, _)| !rare.contains(of)));
+    rare.len()
 }
 
 /// The figures of each headline, run by run. One that a run lacks is shorter than the others.

@@ -2,6 +2,8 @@
 //! median and P99, of the single figures those of which it is plain which way is better.
 
 use serde::Serialize;
+use sinew_figures::short::rate;
+use sinew_figures::units::{Unit, time};
 
 use crate::report::{Figure, Measure, Row, ScenarioReport};
 
@@ -18,6 +20,27 @@ pub struct Headline {
     pub higher_is_better: bool,
 }
 
+/// What stands behind a measure's name.
+const P99: &str = " P99";
+
+impl Headline {
+    /// Whether it is a percentile, of which a run with few values has none.
+    pub(crate) fn is_p99(&self) -> bool {
+        self.measure.ends_with(P99)
+    }
+}
+
+/// A figure with its unit.
+pub(crate) fn written(unit: &str, figure: f64) -> String {
+    /// From here on all digits would be more than anybody reads.
+    const SHORT_FROM: f64 = 10_000.0;
+    match unit {
+        "ns" => time(figure),
+        unit if figure >= SHORT_FROM => format!("{} {unit}", rate(figure)),
+        unit => format!("{} {unit}", Unit::of_figures(&[figure]).figure(figure)),
+    }
+}
+
 /// One figure of each for the whole run.
 pub(crate) fn of_run(report: &ScenarioReport) -> Vec<(Headline, f64)> {
     let row = |row: &Row| {
@@ -25,7 +48,7 @@ pub(crate) fn of_run(report: &ScenarioReport) -> Vec<(Headline, f64)> {
         let time = |measure: &Measure| {
             let median = measure.spread().map(|of| (measure.name.clone(), of.median));
             let p99 = measure.distribution.quantile(0.99);
-            let p99 = p99.map(|ns| (format!("{} P99", measure.name), ns as f64));
+            let p99 = p99.map(|ns| (format!("{}{P99}", measure.name), ns as f64));
             median.into_iter().chain(p99).collect::<Vec<_>>()
         };
         let times = row.measures.iter().flat_map(time);

@@ -1,10 +1,11 @@
 //! A comparison as text and as a page.
 
 use sinew_figures::Interval;
-use sinew_figures::units::{Unit, counted, ratio, time, words};
+use sinew_figures::units::{counted, ratio, words};
 use sinew_figures::wrap::wrap_at;
 
 use super::{ComparedRow, Comparison, Contestant, Shift};
+use crate::headlines::written;
 use crate::report::Table;
 use crate::show::svg::Escaped;
 use crate::show::{page, text};
@@ -78,9 +79,10 @@ fn tables(of: &Comparison) -> Vec<Table> {
     let columns = ["row", "figure", "verdict", "old", "new", "ratio", "interval", "noise"];
     let mut tables: Vec<Table> = vec![];
     for row in &of.rows {
-        let rounds = counted(row.old.len().min(row.new.len()), "round");
         if tables.last().is_none_or(|table| !table.title.starts_with(&title(row))) {
-            let title = format!("{}{rounds}", title(row));
+            let of_scenario = of.rows.iter().filter(|it| it.scenario == row.scenario);
+            let rounds = of_scenario.map(|it| it.old.len().min(it.new.len())).max().unwrap_or(0);
+            let title = format!("{}{}", title(row), counted(rounds, "round"));
             tables.push(Table::of(&title, columns, vec![]));
         }
         let table = tables.last_mut().expect("just pushed");
@@ -96,7 +98,9 @@ fn title(row: &ComparedRow) -> String {
 fn cells(row: &ComparedRow) -> Vec<String> {
     let dash = || "-".to_owned();
     let headline = &row.headline;
-    let figure = |rounds: &[f64]| Interval::of(rounds).map_or(dash(), |of| written(row, of.median));
+    let figure = |rounds: &[f64]| {
+        Interval::of(rounds).map_or(dash(), |of| written(&headline.unit, of.median))
+    };
     let ratio_of = row.judged.ratio;
     vec![
         headline.row.clone(),
@@ -112,14 +116,6 @@ fn cells(row: &ComparedRow) -> Vec<String> {
         },
         row.judged.noise.map_or(dash(), percent),
     ]
-}
-
-/// A figure with its unit.
-fn written(row: &ComparedRow, figure: f64) -> String {
-    match row.headline.unit.as_str() {
-        "ns" => time(figure),
-        unit => format!("{} {unit}", Unit::of_figures(&[figure]).figure(figure)),
-    }
 }
 
 /// What it comes to, in a line. What was not shown is never passed over.

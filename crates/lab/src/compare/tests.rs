@@ -125,3 +125,19 @@ fn a_figure_that_one_run_lacks_is_not_shown() {
     let found = Comparison::of_programs(FILES, &found, 0.05).expect("they can be compared");
     assert_eq!(found.rows[0].judged.why.as_deref(), Some("not in every run: 6 and 5"));
 }
+
+#[test]
+fn a_p99_that_some_runs_lack_is_left_out_and_said() {
+    let mut old = report(&[("pipe", 100.0)]);
+    let values = &mut old.rows[0].measures[0].distribution;
+    (1..=1000).for_each(|ns| values.add(ns));
+    let mut found = found(&old, &old, 6);
+    let compared = |found: &TurnReports| {
+        Comparison::of_programs(FILES, found, 0.05).expect("they can be compared")
+    };
+    assert_eq!(compared(&found).rows.len(), 3);
+    found.scenarios[0][1][2].rows[0].measures[0].distribution = Default::default();
+    let without = compared(&found);
+    assert!(without.is_good() && without.rows.len() == 2, "{without:?}");
+    assert!(without.notes[0].starts_with("P99 of 1 row left out"), "{:?}", without.notes);
+}

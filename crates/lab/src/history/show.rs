@@ -3,10 +3,11 @@
 mod line;
 
 use sinew_figures::change_points::{ChangePoint, P_MAX};
-use sinew_figures::units::{Unit, counted, time, words};
+use sinew_figures::units::{counted, words};
 use sinew_figures::wrap::wrap_at;
 
 use super::{Progression, SeenAt, Series};
+use crate::headlines::written;
 use crate::report::Table;
 use crate::show::svg::Escaped;
 use crate::show::{page, text};
@@ -73,7 +74,7 @@ fn read() -> String {
 
 /// All change points, in the order of the series.
 fn changes(of: &Progression) -> Table {
-    let columns = ["commit", "of", "row", "figure", "before", "after", "change", "p", "that is"];
+    let columns = ["commit", "of", "row", "figure", "before", "after", "change", "p", "verdict"];
     let row = |series: &Series, change: &ChangePoint| {
         let worse = (change.after < change.before) == series.headline.higher_is_better;
         vec![
@@ -81,8 +82,8 @@ fn changes(of: &Progression) -> Table {
             series.of.clone(),
             series.headline.row.clone(),
             words(&series.headline.measure),
-            written(series, change.before),
-            written(series, change.after),
+            shown(series, change.before),
+            shown(series, change.after),
             change.share().map_or("-".into(), |share| format!("{:+.1} %", share * 100.0)),
             p_value(change.p),
             if worse { "worse" } else { "better" }.into(),
@@ -98,14 +99,14 @@ fn changes(of: &Progression) -> Table {
 fn levels(of: &Progression) -> Table {
     let columns = ["of", "row", "figure", "reports", "first", "last", "changes"];
     let row = |series: &Series| {
-        let written = |figure: Option<&f64>| figure.map_or("-".into(), |it| written(series, *it));
+        let shown_or = |figure: Option<&f64>| figure.map_or("-".into(), |it| shown(series, *it));
         vec![
             series.of.clone(),
             series.headline.row.clone(),
             words(&series.headline.measure),
             series.figures.len().to_string(),
-            written(series.figures.first()),
-            written(series.figures.last()),
+            shown_or(series.figures.first()),
+            shown_or(series.figures.last()),
             series.changes.len().to_string(),
         ]
     };
@@ -117,12 +118,9 @@ fn name(of: &SeenAt) -> String {
     of.commit.clone().unwrap_or_else(|| of.file.clone())
 }
 
-/// A figure with its unit.
-fn written(series: &Series, figure: f64) -> String {
-    match series.headline.unit.as_str() {
-        "ns" => time(figure),
-        unit => format!("{} {unit}", Unit::of_figures(&[figure]).figure(figure)),
-    }
+/// A figure of the series with its unit.
+fn shown(series: &Series, figure: f64) -> String {
+    written(&series.headline.unit, figure)
 }
 
 /// Less than this is less than the sum behind it can tell.

@@ -3,7 +3,7 @@
 use sinew_figures::units::words;
 
 use super::super::Series;
-use super::{name, p_value, written};
+use super::{name, p_value, shown};
 use crate::show::plots::frame::Frame;
 use crate::show::scale::Scale;
 use crate::show::svg::{Anchor, Plot};
@@ -31,7 +31,7 @@ pub(super) fn plot(series: &Series, at: usize) -> Plot {
     let y = Scale::between(least - room, most + room, (bottom, top));
     // Between two reports there is a step each; one alone stands in the middle.
     let x = Scale::between(-0.5, figures.len() as f64 - 0.5, (left, right));
-    frame.upwards(&y, (left, right), &|figure| written(series, figure));
+    frame.upwards(&y, (left, right), &|figure| shown(series, figure));
     let labels = commits(series);
     let marks: Vec<_> = (0..figures.len()).map(|place| place as f64).collect();
     let label = |place: f64| labels[place as usize].clone();
@@ -40,7 +40,7 @@ pub(super) fn plot(series: &Series, at: usize) -> Plot {
         figures.iter().enumerate().map(|(at, figure)| (x.px(at as f64), y.px(*figure))).collect();
     frame.canvas.path("curve s0", &points);
     for ((origin, figure), point) in series.origins.iter().zip(figures).zip(points) {
-        let what = format!("{}, {}: {}", name(origin), origin.file, written(series, *figure));
+        let what = format!("{}, {}: {}", name(origin), origin.file, shown(series, *figure));
         frame.canvas.dot("dot s0", point, 3.2, &what);
     }
     for (number, change) in series.changes.iter().enumerate() {
@@ -58,7 +58,7 @@ pub(super) fn plot(series: &Series, at: usize) -> Plot {
         frame.canvas.text("", (place + 4.0, top + 12.0), Anchor::Start, &share);
     }
     for change in &series.changes {
-        let [before, after] = [change.before, change.after].map(|mean| written(series, mean));
+        let [before, after] = [change.before, change.after].map(|mean| shown(series, mean));
         let commit = name(&series.origins[change.at]);
         frame.remark(&format!("{commit}: {before} to {after}, p {}", p_value(change.p)));
     }
