@@ -88,7 +88,9 @@ impl Comparison {
     ) -> Result<Self, CannotCompare> {
         let reports = || found.scenarios.iter().flat_map(|[old, new]| old.iter().zip(new));
         let Some((old, new)) = reports().next() else {
-            return Err(CannotCompare("no round was measured by both".into()));
+            return Err(CannotCompare(
+                "it was interrupted before both had measured a round".into(),
+            ));
         };
         let mut this = Comparison::new(files, [old, new], threshold);
         this.partial = found.partial;

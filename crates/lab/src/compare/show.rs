@@ -30,7 +30,11 @@ pub fn to_text(of: &Comparison) -> String {
 /// The comparison as one page that needs no other file.
 pub fn to_page(of: &Comparison) -> String {
     let mut text = page::head("Sinew lab: comparison");
-    let class = if of.is_good() { "yes" } else { "no" };
+    let class = match of.is_good() {
+        true if of.count(Shift::Unstable) == 0 => "yes",
+        true => "open",
+        false => "no",
+    };
     text += &format!("<p><span class=\"holds {class}\">{}</span></p>\n<dl>", Escaped(&verdict(of)));
     let machine = ("machine", of.machine.to_line());
     let facts = sides(of).map(|(name, side)| (name, contestant(side))).into_iter().chain([machine]);
