@@ -8,13 +8,14 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 use serde_json::{Value, json};
 use sinew_figures::Machine;
-use sinew_lab::advise::{Advice, AdviseRequest, ROUNDS, Receipt, advise, observe};
+use sinew_lab::advise::{Advice, Alternatives, ROUNDS, Receipt, observe};
 use sinew_lab::rounds::Session;
 use sinew_lab::scenario::CannotRun;
 use sinew_lab::show;
 use sinew_report::Earlier;
 use sinew_runtime::Kinds;
 use sinew_runtime::run::RunRequest;
+use sinew_spec::edit::{Change, PathStep};
 
 use crate::answer::{FAULTED, print, say};
 use crate::duration::duration;
@@ -98,16 +99,18 @@ fn carry_out(args: &AdviseArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
     let outputs = Outputs::open(args.report.as_deref(), None).map_err(LoadError::Request)?;
     let stop = stop_on_signals(|| {})
         .map_err(|error| LoadError::Request(format!("cannot watch for signals: {error}")))?;
+    let kinds = nodes.catalogue();
+    let alternatives = Alternatives::of(&loaded.spec, &loaded.plan, &kinds).map_err(cannot_run)?;
     let bar = Bar::rows();
     let session = Session { stop: &stop, progress: &bar };
     let busy_ns = busy_ns(args, &loaded, &session)?;
-    let kinds = nodes.catalogue();
-    let (spec, plan) = (&loaded.spec, &loaded.plan);
-    let request =
-        AdviseRequest { spec, plan, kinds: &kinds, busy_ns: &busy_ns, rounds: args.rounds };
-    let advice = advise(&request, &session).map_err(|CannotRun(why)| LoadError::Request(why))?;
+    let advice = alternatives.measure(&busy_ns, args.rounds, &session);
     drop(bar);
     Ok(answer(args, &loaded, nodes, outputs, &advice))
+}
+
+fn cannot_run(CannotRun(why): CannotRun) -> LoadError {
+    LoadError::Request(why)
 }
 
 /// How long the nodes compute: as a report says, or as they do now.
@@ -120,14 +123,10 @@ fn busy_ns(
         let earlier = Earlier::read(report, &loaded.plan).map_err(LoadError::Request)?;
         return Ok(earlier.executions_ns());
     }
-    if loaded.plan.domains.iter().all(|domain| domain.realtime().is_none()) {
-        return Ok(vec![None; loaded.plan.nodes.len()]);
-    }
     let seconds = args.watch.as_secs_f64();
     say(&format!("running the graph as it is for {seconds} s: its actuators move"));
     let request = RunRequest::new(loaded.spec.clone(), loaded.plan.clone());
-    let seen = observe(request, args.watch, session);
-    Ok(seen.map_err(|CannotRun(why)| LoadError::Request(why))?.busy_ns)
+    observe(request, args.watch, session).map_err(cannot_run)
 }
 
 /// Whether the spec can be written to; nothing is measured for a file that cannot.
@@ -156,7 +155,7 @@ fn answer(
     let mut failed = advice.report.partial || advice.choice.chosen.is_none();
     let mut said = vec![];
     let written = outputs.write(|| show::to_page(&advice.report), Vec::new);
-    let applied = apply(args, advice, failed);
+    let applied = apply(args, &loaded.spec.text, advice, failed);
     let receipt = receipt(args, loaded, nodes, advice);
     for outcome in [written.map(|()| None), applied, receipt] {
         match outcome {
@@ -175,7 +174,12 @@ fn answer(
 }
 
 /// Writes the choice into the spec: a new file takes its place, so nobody sees half of it.
-fn apply(args: &AdviseArgs, advice: &Advice, failed: bool) -> Result<Option<String>, String> {
+fn apply(
+    args: &AdviseArgs,
+    read: &str,
+    advice: &Advice,
+    failed: bool,
+) -> Result<Option<String>, String> {
     let file = args.file.display();
     if !args.apply || failed {
         return Ok(args.apply.then(|| format!("nothing was written to {file}\n")));
@@ -185,6 +189,11 @@ fn apply(args: &AdviseArgs, advice: &Advice, failed: bool) -> Result<Option<Stri
     }
     let cannot = |error: std::io::Error| format!("cannot write '{file}': {error}");
     let there = args.file.canonicalize().map_err(cannot)?;
+    if fs::read(&there).map_err(cannot)? != read.as_bytes() {
+        return Err(format!(
+            "'{file}' was changed while it was measured, and is left so; ask again"
+        ));
+    }
     let beside = there.with_extension(format!("yaml.{}", std::process::id()));
     let permissions = fs::metadata(&there).map_err(cannot)?.permissions();
     let write = || {
@@ -265,11 +274,10 @@ fn verdict(advice: &Advice) -> String {
     text
 }
 
-fn show_change(change: &sinew_spec::edit::Change) -> String {
-    use sinew_spec::edit::PathStep::{Index, Key};
-    let step = |step: &_| match step {
-        Key(key) => format!(".{key}"),
-        Index(at) => format!("[{at}]"),
+fn show_change(change: &Change) -> String {
+    let step = |step: &PathStep| match step {
+        PathStep::Key(key) => format!(".{key}"),
+        PathStep::Index(at) => format!("[{at}]"),
     };
     let place: String = change.to.iter().map(step).collect();
     let value = change.value.as_deref().unwrap_or("(remove it)");

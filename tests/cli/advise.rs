@@ -60,6 +60,7 @@ fn advice_is_applied_and_its_receipt_holds_until_something_changes() {
     let comments = |text: &str| text.matches("# ").count();
     let kept = comments(&after) + usize::from(!after.contains("# two threads"));
     assert_eq!(kept, comments(&before), "{after}");
+    fs::write(&file, format!("# One more comment.\n{after}")).expect("it is ours");
     sinew(["check", "--receipt", &*named, &*file]).ended_with(0);
     fs::write(&file, after.replace("5ms", "6ms")).expect("it is ours");
     let text = sinew(["check", "--receipt", &*named, &*file]).ended_with(1).err;

@@ -9,7 +9,7 @@ mod receipt;
 mod tables;
 mod trial;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use sinew_control::Spec;
@@ -17,14 +17,14 @@ use sinew_core::catalogue::Kind;
 use sinew_runtime::inject::Injection;
 use sinew_runtime::run::RunRequest;
 use sinew_spec::edit::{Change, Places, edit};
-use sinew_spec::plan::{Isolation, Plan, Requirement, TargetMachine};
-use sinew_spec::{GuestImage, SpecSource, compile, core_of};
+use sinew_spec::plan::{Isolation, Plan, Requirement};
+use sinew_spec::{SpecSource, compile, core_of, duration_text};
 
 use self::alternatives::{
     Alternative, Crossings, ThreadLayout, core_links, floor, lay_out, of_layout,
 };
 pub use self::choose::{Choice, Measured, Objective, choose, objective};
-pub use self::observe::{Observation, observe};
+pub use self::observe::observe;
 pub use self::receipt::Receipt;
 use self::trial::{START, Trial};
 use crate::report::{Row, ScenarioReport};
@@ -36,25 +36,25 @@ const BUDGET: Duration = Duration::from_secs(46);
 /// What a turn takes at least and at most, beside starting and stopping.
 const SHARE_MIN: Duration = Duration::from_millis(150);
 const SHARE_MAX: Duration = Duration::from_millis(800);
-/// A turn holds so many periods at least.
+/// A turn holds so many periods at least: with fewer there is no median.
 const PERIODS_MIN: u32 = 40;
+/// Longest period, ns: a turn of the most periods would take longer than two seconds, and all
+/// turns longer than some minutes.
+const PERIOD_NS_MAX: u64 = 50_000_000;
 /// The turns of each alternative.
 pub const ROUNDS: u32 = 5;
 /// The name of the report.
 const NAME: &str = "advise";
 
-/// The graph that advice is asked for.
-pub struct AdviseRequest<'a> {
-    /// The spec: file, text, folder, overrides.
-    pub spec: &'a Spec,
-    /// What was made of it.
-    pub plan: &'a Plan,
-    /// The kinds of its nodes.
-    pub kinds: &'a [&'static Kind],
-    /// How long each node of the plan computes in a cycle, ns; `None` of a service.
-    pub busy_ns: &'a [Option<u64>],
-    /// Turns of each alternative.
-    pub rounds: u32,
+/// What a graph could be: all that compile, keep what must stand between nodes, and differ from
+/// each other. The first is what stands there.
+pub struct Alternatives<'a> {
+    spec: &'a Spec,
+    plan: &'a Plan,
+    kinds: &'a [&'static Kind],
+    candidates: Vec<Candidate>,
+    /// What is to be said of those that were left out.
+    notes: Vec<String>,
 }
 
 /// What is said of a graph.
@@ -73,60 +73,156 @@ pub struct Advice {
 struct Candidate {
     alternative: Alternative,
     text: String,
-    plan: Plan,
     /// The core alone.
     request: RunRequest,
 }
 
-/// Measures the alternatives of a graph and chooses. Starts and stops processes; blocks for about a
-/// minute, or until the session is stopped.
-///
-/// # Errors
-/// There is nothing to choose, or the core cannot be measured on its own.
-pub fn advise(request: &AdviseRequest<'_>, session: &Session<'_>) -> Result<Advice, CannotRun> {
-    let plan = request.plan;
-    if core_links(plan).next().is_none() {
-        return Err(CannotRun(nothing_to_choose(plan)));
+impl<'a> Alternatives<'a> {
+    /// Finds them. `plan` was made of `spec` with these kinds. Nothing is run.
+    ///
+    /// # Errors
+    /// There is nothing to choose, or the core cannot be measured on its own.
+    pub fn of(
+        spec: &'a Spec,
+        plan: &'a Plan,
+        kinds: &'a [&'static Kind],
+    ) -> Result<Alternatives<'a>, CannotRun> {
+        if let Some(why) = nothing_to_choose(plan) {
+            return Err(CannotRun(why));
+        }
+        let mut all = Alternatives { spec, plan, kinds, candidates: vec![], notes: vec![] };
+        all.find().map_err(|why| CannotRun(format!("{}: {why}", spec.file)))?;
+        Ok(all)
     }
-    let (candidates, notes) = candidates(request)?;
-    let share = share(plan, candidates.len(), request.rounds);
-    let contenders = candidates.iter().map(|candidate| {
-        let trial = Trial::new(session, candidate.request.clone(), share);
-        (row_of(candidate), Box::new(trial) as Box<dyn Contender>)
-    });
-    let mut report = measure(NAME, false, request.rounds, contenders.collect(), session);
-    report.notes = notes;
-    let measured = report.rows.iter().zip(&candidates).map(|(row, candidate)| Measured {
-        row,
-        plan: &candidate.request.plan,
-        changes_meaning: candidate.alternative.crossings.changes_meaning(),
-    });
-    let measured: Vec<_> = measured.collect();
-    let choice = choose(&measured, objective(plan));
-    let tables = tables::all(&measured, &choice);
-    report.tables = tables;
-    let chosen = choice.chosen.map(|at| &candidates[at]);
-    let changes = chosen.map_or(vec![], |chosen| chosen.alternative.changes.clone());
-    let text = chosen.map_or(&request.spec.text, |chosen| &chosen.text).clone();
-    Ok(Advice { report, choice, changes, text })
+
+    /// Measures them and chooses; each node of the plan computes so long in a cycle, ns. Starts and
+    /// stops processes; blocks for about a minute, or until the session is stopped.
+    pub fn measure(
+        mut self,
+        busy_ns: &[Option<u64>],
+        rounds: u32,
+        session: &Session<'_>,
+    ) -> Advice {
+        let share = share(self.plan, self.candidates.len(), rounds);
+        let names = self.plan.nodes.iter().map(|node| node.name.as_str());
+        let busy_ns: HashMap<_, _> = names.zip(busy_ns.iter().copied()).collect();
+        for Candidate { request, .. } in &mut self.candidates {
+            request.injections = stand_ins(&request.plan, &busy_ns);
+        }
+        let contenders = self.candidates.iter().map(|candidate| {
+            let trial = Trial::new(session, candidate.request.clone(), share);
+            (row_of(candidate), Box::new(trial) as Box<dyn Contender>)
+        });
+        let mut report = measure(NAME, false, rounds, contenders.collect(), session);
+        report.notes = self.notes;
+        let measured = report.rows.iter().zip(&self.candidates).map(|(row, candidate)| Measured {
+            row,
+            plan: &candidate.request.plan,
+            changes_meaning: candidate.alternative.crossings.changes_meaning(),
+        });
+        let measured: Vec<_> = measured.collect();
+        let choice = choose(&measured, objective(self.plan));
+        let tables = tables::all(&measured, &choice);
+        report.tables = tables;
+        let chosen = choice.chosen.map(|at| &self.candidates[at]);
+        let changes = chosen.map_or(vec![], |chosen| chosen.alternative.changes.clone());
+        let text = chosen.map_or(&self.spec.text, |chosen| &chosen.text).clone();
+        Advice { report, choice, changes, text }
+    }
+
+    fn find(&mut self) -> Result<(), String> {
+        let text = &self.spec.text;
+        let cpus = self.spec.machine.cpus.len();
+        let places = Places::of(text).ok_or("the spec cannot be read again")?;
+        let mut seen = HashSet::new();
+        for &layout in ThreadLayout::ALL {
+            let Some(changes) = lay_out(self.plan, &places, layout, cpus) else { continue };
+            let made = edit(text, &changes).map_err(|why| why.to_string());
+            let laid = made.and_then(|text| Ok((self.compiled(&text)?, text)));
+            let (laid, laid_text) = match laid {
+                Ok(laid) => laid,
+                Err(why) => {
+                    self.notes.push(format!("layout {} cannot be had: {why}", layout.word()));
+                    continue;
+                }
+            };
+            let places = Places::of(&laid_text).ok_or("an edit went wrong")?;
+            for alternative in of_layout(&laid, &places, layout, &changes) {
+                let is_first = self.candidates.is_empty();
+                if layout != ThreadLayout::AsItStands && is_far_fetched(alternative.crossings) {
+                    continue;
+                }
+                match self.candidate(alternative) {
+                    Ok((_, plan)) if !is_first && !keeps_floors(self.plan, &plan) => {}
+                    Ok((candidate, plan)) if seen.insert(signature(&plan)) => {
+                        self.candidates.push(candidate);
+                    }
+                    Ok(_) => {}
+                    Err(why) if is_first => return Err(why),
+                    Err(why) => self.notes.push(why),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An alternative that compiles, and the plan of its whole text.
+    fn candidate(&self, alternative: Alternative) -> Result<(Candidate, Plan), String> {
+        let spec = self.spec;
+        let text = edit(&spec.text, &alternative.changes).map_err(|why| why.to_string())?;
+        let plan = self.compiled(&text)?;
+        let alone = core_of(&text, &plan).ok_or("the spec is no graph with domains")?;
+        let inside = |node: &str| {
+            let found = plan.nodes.iter().position(|it| it.name == node);
+            found.is_some_and(|at| !plan.is_service(at))
+        };
+        let of_core = |(name, _): &&(String, String)| {
+            name.split_once('.').is_some_and(|(node, _)| inside(node))
+        };
+        let overrides = spec.overrides.iter().filter(of_core).cloned().collect();
+        let (file, base) = (spec.file.clone(), spec.base.clone());
+        let (machine, images) = (spec.machine.clone(), Vec::new());
+        let alone = Spec { file, text: alone, base, overrides, images, machine };
+        let mut core = compiled(&alone, &alone.text, self.kinds)
+            .map_err(|why| format!("its core cannot be measured without its services: {why}"))?;
+        tell_lines(&mut core, self.plan);
+        Ok((Candidate { alternative, text, request: RunRequest::new(alone, core) }, plan))
+    }
+
+    fn compiled(&self, text: &str) -> Result<Plan, String> {
+        compiled(self.spec, text, self.kinds)
+    }
 }
 
-fn nothing_to_choose(plan: &Plan) -> String {
+/// Why there is nothing to choose, before anything is run.
+fn nothing_to_choose(plan: &Plan) -> Option<String> {
     let name = &plan.name;
-    let why = match plan.domains.iter().any(|domain| domain.realtime().is_some()) {
-        true => "no node of its core writes to another one",
-        false => {
-            "it has no core: flows are calls, and the firewall settles how services are linked"
-        }
+    let nothing = |why: &str| Some(format!("there is nothing to choose in graph '{name}': {why}"));
+    let Some(period_ns) = period_ns_max(plan) else {
+        let why = "it has no core: flows are calls, and the firewall settles how services are \
+                   linked";
+        return nothing(why);
     };
-    format!("there is nothing to choose in graph '{name}': {why}")
+    if core_links(plan).next().is_none() {
+        return nothing("no node of its core writes to another one");
+    }
+    (period_ns > PERIOD_NS_MAX).then(|| {
+        let (period, most) = (duration_text(period_ns), duration_text(PERIOD_NS_MAX));
+        format!(
+            "graph '{name}' has a period of {period}, and cycles that are further apart than {most} \
+             are too few to be measured in turns; ask with a shorter period"
+        )
+    })
+}
+
+fn period_ns_max(plan: &Plan) -> Option<u64> {
+    plan.domains.iter().filter_map(|domain| Some(domain.realtime()?.period_ns)).max()
 }
 
 /// How long a turn is.
 fn share(plan: &Plan, count: usize, rounds: u32) -> Duration {
     let turns = u32::try_from(count).unwrap_or(u32::MAX).saturating_mul(rounds).max(1);
-    let periods = plan.domains.iter().filter_map(|domain| Some(domain.realtime()?.period_ns));
-    let period = Duration::from_nanos(periods.max().unwrap_or_default());
+    let period = Duration::from_nanos(period_ns_max(plan).unwrap_or_default());
     (BUDGET / turns).saturating_sub(START).clamp(SHARE_MIN, SHARE_MAX).max(period * PERIODS_MIN)
 }
 
@@ -142,45 +238,6 @@ fn row_of(Candidate { alternative, request, .. }: &Candidate) -> Row {
         ("delivery", delivery),
         ("isolation", most.unwrap_or(Isolation::None).word()),
     ])
-}
-
-/// All that compile, keep what must stand between nodes, and differ from each other; the first is
-/// what stands there. With them what is to be said of those that were left out.
-fn candidates(request: &AdviseRequest<'_>) -> Result<(Vec<Candidate>, Vec<String>), CannotRun> {
-    let (plan, text) = (request.plan, &request.spec.text);
-    let cpus = request.spec.machine.cpus.len();
-    let cannot = |why: &str| CannotRun(format!("{}: {why}", request.spec.file));
-    let places = Places::of(text).ok_or_else(|| cannot("the spec cannot be read again"))?;
-    let (mut all, mut notes, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
-    for &layout in ThreadLayout::ALL {
-        let Some(changes) = lay_out(plan, &places, layout, cpus) else { continue };
-        let made = edit(text, &changes).map_err(|why| why.to_string());
-        let laid = made.and_then(|text| Ok((compiled(request, &text)?, text)));
-        let (laid, laid_text) = match laid {
-            Ok(laid) => laid,
-            Err(why) => {
-                notes.push(format!("layout {} cannot be had: {why}", layout.word()));
-                continue;
-            }
-        };
-        let places = Places::of(&laid_text).ok_or_else(|| cannot("an edit went wrong"))?;
-        for alternative in of_layout(&laid, &places, layout, &changes) {
-            if layout != ThreadLayout::AsItStands && is_far_fetched(alternative.crossings) {
-                continue;
-            }
-            match candidate(request, alternative) {
-                Ok(candidate) if !keeps_floors(plan, &candidate.plan) && !all.is_empty() => {}
-                Ok(candidate) => {
-                    if seen.insert(signature(&candidate.plan)) {
-                        all.push(candidate);
-                    }
-                }
-                Err(why) if all.is_empty() => return Err(cannot(&why)),
-                Err(why) => notes.push(why),
-            }
-        }
-    }
-    Ok((all, notes))
 }
 
 /// What is measured where the threads stand, and not once more for each other layout.
@@ -208,31 +265,6 @@ fn keeps_floors(plan: &Plan, of: &Plan) -> bool {
     })
 }
 
-fn candidate(request: &AdviseRequest<'_>, alternative: Alternative) -> Result<Candidate, String> {
-    let spec = request.spec;
-    let text = edit(&spec.text, &alternative.changes).map_err(|why| why.to_string())?;
-    let plan = compiled(request, &text)?;
-    let alone = core_of(&text, &plan).ok_or("the spec is no graph with domains")?;
-    let inside = |node: &str| {
-        let found = plan.nodes.iter().position(|it| it.name == node);
-        found.is_some_and(|at| !plan.is_service(at))
-    };
-    let overrides = spec
-        .overrides
-        .iter()
-        .filter(|(name, _)| name.split_once('.').is_some_and(|(node, _)| inside(node)));
-    let overrides: Vec<_> = overrides.cloned().collect();
-    let (machine, images) = (spec.machine.clone(), Vec::new());
-    let mut core = compile_text(&spec.file, &alone, &overrides, &[], request.kinds, &machine)
-        .map_err(|why| format!("its core cannot be measured without its services: {why}"))?;
-    tell_lines(&mut core, request.plan);
-    let injections = stand_ins(request, &core);
-    let (file, base) = (spec.file.clone(), spec.base.clone());
-    let alone = Spec { file, text: alone, base, overrides, images, machine };
-    let request = RunRequest { injections, ..RunRequest::new(alone, core) };
-    Ok(Candidate { alternative, text, plan, request })
-}
-
 /// The requirements of the core get the lines on which they stand in the user's spec.
 fn tell_lines(core: &mut Plan, user: &Plan) {
     for at in 0..core.requirements.len() {
@@ -245,28 +277,15 @@ fn tell_lines(core: &mut Plan, user: &Plan) {
 }
 
 /// Every node of the core is imitated.
-fn stand_ins(request: &AdviseRequest<'_>, core: &Plan) -> Vec<Injection> {
-    let busy_ns = |name: &str| {
-        let at = request.plan.nodes.iter().position(|node| node.name == name)?;
-        request.busy_ns[at]
-    };
+fn stand_ins(core: &Plan, busy_ns: &HashMap<&str, Option<u64>>) -> Vec<Injection> {
+    let busy_ns = |name: &str| busy_ns.get(name).copied().flatten().unwrap_or(0);
     let nodes = core.nodes.iter().enumerate();
-    nodes.map(|(at, node)| Injection::stand_in(at, busy_ns(&node.name).unwrap_or(0))).collect()
+    nodes.map(|(at, node)| Injection::stand_in(at, busy_ns(&node.name))).collect()
 }
 
-fn compiled(request: &AdviseRequest<'_>, text: &str) -> Result<Plan, String> {
-    let Spec { file, overrides, images, machine, .. } = request.spec;
-    compile_text(file, text, overrides, images, request.kinds, machine)
-}
-
-fn compile_text(
-    file: &str,
-    text: &str,
-    overrides: &[(String, String)],
-    images: &[GuestImage],
-    kinds: &[&'static Kind],
-    machine: &TargetMachine,
-) -> Result<Plan, String> {
+/// The plan of a text in the place of the spec's; the error is the first of the text.
+fn compiled(spec: &Spec, text: &str, kinds: &[&'static Kind]) -> Result<Plan, String> {
+    let Spec { file, overrides, images, machine, .. } = spec;
     let source = SpecSource { file, text, overrides, images };
     compile(&source, kinds, machine)
         .map_err(|errors| errors.first().map_or_else(String::new, |error| error.message.clone()))

@@ -224,15 +224,20 @@ impl Comparison {
     }
 }
 
-/// Takes out each P99 that not all runs of both have: in some there were too few values by chance.
-/// How many those are.
+/// Takes out each P99 that some runs have and others not: there were too few values by chance. One
+/// that all runs of the one have and no run of the other stays, and is not shown. How many those
+/// are.
 fn leave_out_rare(old: &mut Rounds, new: &mut Rounds, runs: usize) -> usize {
-    let in_all = |of: &Headline, rounds: &Rounds| {
-        rounds.iter().any(|(other, figures)| other == of && figures.len() == runs)
+    let runs_with = |of: &Headline, rounds: &Rounds| {
+        rounds.iter().find(|(other, _)| other == of).map_or(0, |(_, figures)| figures.len())
+    };
+    let is_rare = |of: &Headline| {
+        let both = [runs_with(of, old), runs_with(of, new)];
+        both.iter().any(|&some| some != 0 && some != runs)
     };
     let all = old.iter().chain(new.iter()).map(|(of, _)| of).filter(|of| of.is_p99());
     let mut rare: Vec<Headline> = vec![];
-    for of in all.filter(|of| !in_all(of, old) || !in_all(of, new)) {
+    for of in all.filter(|of| is_rare(of)) {
         if !rare.contains(of) {
             rare.push(of.clone());
         }

@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use sinew_agent::boards::BoardRow;
 use sinew_agent::image;
 use sinew_control::Spec;
+use sinew_core::board::FaultAt;
 use sinew_core::catalogue::Kind;
 use sinew_core::trace::ThreadId;
 use sinew_runtime::Kinds;
-use sinew_runtime::run::RunRequest;
+use sinew_runtime::run::{Run, RunRequest};
 use sinew_spec::plan::{Board, Plan, Release, TargetMachine, Thread};
 use sinew_spec::{GuestImage, SpecSource, compile, images_of};
 
@@ -115,6 +116,19 @@ pub(crate) fn leader(plan: &Plan) -> Option<ThreadId> {
         let thread = planned.threads().iter().position(by_timer)?;
         Some(ThreadId { domain, thread })
     })
+}
+
+/// What went wrong, in the words of `sinew run`.
+pub(crate) fn faults(run: &Run) -> String {
+    let fault = |(domain, at): (usize, FaultAt)| {
+        let plan = run.plan();
+        let node = at.node.map(|node| format!(", node '{}'", plan.nodes[node].name));
+        let cycle = at.cycle.map(|cycle| format!(", cycle {cycle}"));
+        let (node, cycle) = (node.unwrap_or_default(), cycle.unwrap_or_default());
+        format!("domain '{}'{node}{cycle}: {}", plan.domains[domain].name, at.fault)
+    };
+    let faults: Vec<_> = run.faults().into_iter().map(fault).collect();
+    format!("the graph faulted: {}", faults.join("; "))
 }
 
 /// The nodes of the arm as graphs/arm/arm.yaml has them: the domain of each, and the options of a

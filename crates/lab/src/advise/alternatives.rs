@@ -1,9 +1,11 @@
 //! What a graph could be instead: its nodes on other threads, its links with other options. Each
 //! alternative is a set of edits of the spec, so that what is measured is what is written.
 
+use sinew_spec::duration_text;
 use sinew_spec::edit::{Change, PathStep, Places};
 use sinew_spec::plan::{
-    Bound, Delivery, Isolation, Link, Plan, Release, RequiredOf, Sync, Thread, Transport, Wait,
+    Bound, Delivery, Domain, End, Isolation, Link, Overrun, Plan, Realtime, Release, RequiredOf,
+    Sync, Thread, Transport, Wait,
 };
 
 use crate::words::words;
@@ -27,7 +29,7 @@ words! {
     }
 }
 
-/// The options of all links of the core that leave a thread; `None`: as they stand.
+/// The options of all links of the core that leave a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Crossings {
     AsTheyStand,
@@ -152,6 +154,8 @@ pub(super) fn lay_out(
     let few = count <= NODES_PER_CPU_MAX * cpus;
     match layout {
         ThreadLayout::AsItStands => Some(vec![]),
+        // What has a clock of its own answers no cycle: on another thread it would.
+        _ if domains.iter().any(|&at| clocks(plan, at) > 1) => None,
         ThreadLayout::Fused => domains
             .iter()
             .filter(|&&at| plan.domains[at].threads().len() > 1)
@@ -183,14 +187,26 @@ fn nodes(plan: &Plan, domain: usize) -> Vec<usize> {
     plan.domains[domain].threads().iter().flat_map(|thread| thread.nodes.clone()).collect()
 }
 
-/// All nodes go to the domain whose clock releases it.
+/// How many threads of a domain the clock releases.
+fn clocks(plan: &Plan, domain: usize) -> usize {
+    let by_timer = |thread: &&Thread| thread.release == Release::Timer;
+    plan.domains[domain].threads().iter().filter(by_timer).count()
+}
+
+/// All nodes go to the domain whose clock releases it; `None` where a domain says of itself what
+/// would then be lost.
 fn one_domain(plan: &Plan, places: &Places, domains: &[usize]) -> Option<Vec<Change>> {
-    let by_timer = |thread: &Thread| thread.release == Release::Timer;
-    let clocked = |&&at: &&usize| plan.domains[at].threads().iter().any(by_timer);
-    let mut clocked = domains.iter().filter(clocked);
+    let mut clocked = domains.iter().filter(|&&at| clocks(plan, at) > 0);
     let (Some(&leader), None) = (clocked.next(), clocked.next()) else { return None };
+    let says = |at: usize| {
+        let domain = &plan.domains[at];
+        let realtime = domain.realtime()?;
+        Some((domain.user.as_deref(), realtime.priority, realtime.overrun, realtime.deadline_ns))
+    };
     let of_other = |of: RequiredOf| matches!(of, RequiredOf::Domain(at) if at != leader);
-    if plan.requirements.iter().any(|it| of_other(it.of)) {
+    if domains.iter().any(|&at| says(at) != says(leader))
+        || plan.requirements.iter().any(|it| of_other(it.of))
+    {
         return None;
     }
     let name = &plan.domains[leader].name;
@@ -208,7 +224,8 @@ fn one_domain(plan: &Plan, places: &Places, domains: &[usize]) -> Option<Vec<Cha
     Some(changes)
 }
 
-/// Every node but the first of each domain gets a domain of its own, which a message releases.
+/// Every node but the first of each domain gets a domain of its own, which a message releases, and
+/// which says the same of itself.
 fn process_each(plan: &Plan, places: &Places, domains: &[usize]) -> Option<Vec<Change>> {
     let mut changes = vec![];
     for &at in domains {
@@ -221,14 +238,32 @@ fn process_each(plan: &Plan, places: &Places, domains: &[usize]) -> Option<Vec<C
             if plan.domains.iter().any(|domain| domain.name == *name) {
                 return None;
             }
-            let priority = domain.realtime()?.priority;
-            let value = format!("{{realtime: {{trigger: input, priority: {priority}}}}}");
+            let value = released_by_input(domain)?;
             let to = vec![PathStep::Key("domains".into())];
             changes.push(Change { to, key: name.clone(), value: Some(value) });
             changes.push(set(places.node(name), "domain", Some(name.clone()))?);
         }
     }
     (!changes.is_empty()).then_some(changes)
+}
+
+/// A domain like this one that a message releases, as the spec writes it.
+fn released_by_input(domain: &Domain) -> Option<String> {
+    let Realtime { period_ns, deadline_ns, priority, overrun, .. } = domain.realtime()?;
+    let overrun = match overrun {
+        Overrun::Stop { consecutive_max } => {
+            format!("policy: stop, consecutive_max: {consecutive_max}")
+        }
+        Overrun::Count => "policy: count".to_owned(),
+    };
+    let deadline = match deadline_ns == period_ns {
+        true => String::new(),
+        false => format!(", deadline: {}", duration_text(*deadline_ns)),
+    };
+    let user = domain.user.as_ref().map(|user| format!(", user: {user}")).unwrap_or_default();
+    Some(format!(
+        "{{realtime: {{trigger: input{deadline}, priority: {priority}, overrun: {{{overrun}}}}}{user}}}"
+    ))
 }
 
 /// The edits that give all links that leave a thread in `laid`, a plan of the text at `places`,
@@ -253,7 +288,7 @@ fn cross(laid: &Plan, places: &Places, crossings: Crossings) -> Option<Vec<Chang
 fn place_of(plan: &Plan, places: &Places, link: usize) -> Option<Vec<PathStep>> {
     let link = &plan.links[link];
     let name = |node: usize| plan.nodes[node].name.as_str();
-    let port = |end: sinew_spec::plan::End| plan.nodes[end.node].kind.port_name(end.port);
+    let port = |end: End| plan.nodes[end.node].kind.port_name(end.port);
     let (from, to) = (port(link.from), port(link.to));
     places.link((name(link.from.node), &from), (name(link.to.node), &to))
 }
@@ -270,4 +305,91 @@ pub(super) fn of_layout(
         Some(Alternative { layout, crossings, changes: [changes, &more].concat() })
     };
     Crossings::ALL.iter().filter_map(alternative).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sinew_runtime::Kinds;
+    use sinew_spec::edit::edit;
+    use sinew_spec::plan::Role;
+
+    use super::*;
+    use crate::graph::compiled;
+    use crate::scenario::table;
+
+    /// Two stages on a thread each, in one domain or two.
+    fn spec(domains: &str, home: &str) -> String {
+        format!(
+            "name: two
+domains:
+{domains}
+nodes:
+  - {{kind: lab_stage, name: a, domain: core, leads: true, ports: {{out: [{{name: b, port: in}}]}}}}
+  - {{kind: lab_stage, name: b, domain: {home}, ports: {{out: [{{name: a, port: in, delay: 1}}]}}}}
+"
+        )
+    }
+
+    fn plan(text: &str) -> Plan {
+        let kinds = table(&Kinds::default()).catalogue();
+        let made = compiled("two.yaml", text.into(), vec![], &kinds, &[0, 1]);
+        made.unwrap_or_else(|why| panic!("{why}\n{text}")).plan
+    }
+
+    fn laid(text: &str, layout: ThreadLayout) -> Option<Plan> {
+        let places = Places::of(text).expect("YAML");
+        let changes = lay_out(&plan(text), &places, layout, 2)?;
+        Some(plan(&edit(text, &changes).expect("it can be edited")))
+    }
+
+    const THREADS: &str = "threads: [{nodes: [a]}, {nodes: [b]}]";
+
+    #[test]
+    fn a_domain_that_is_split_says_the_same_of_all_its_parts() {
+        let overrun = "overrun: {policy: stop, consecutive_max: 7}";
+        let core = format!(
+            "  core: {{realtime: {{period: 1ms, deadline: 900us, priority: 70, {overrun}}}, {THREADS}}}"
+        );
+        let split = laid(&spec(&core, "core"), ThreadLayout::ProcessEach).expect("it can be split");
+        assert_eq!(split.domains.len(), 2);
+        for domain in &split.domains {
+            let Role::Realtime(role) = &domain.role else { panic!("{domain:?}") };
+            assert_eq!((role.deadline_ns, role.priority), (900_000, 70));
+            assert_eq!(role.overrun, Overrun::Stop { consecutive_max: 7 });
+        }
+    }
+
+    #[test]
+    fn domains_become_one_only_where_they_say_the_same_of_themselves() {
+        let two = |overrun: &str| {
+            let second = format!("  other: {{realtime: {{trigger: input, overrun: {overrun}}}}}");
+            spec(&format!("  core: {{realtime: {{period: 1ms}}}}\n{second}"), "other")
+        };
+        let same = two("{policy: stop, consecutive_max: 3}");
+        let one = laid(&same, ThreadLayout::OneDomain).expect("they can be one");
+        assert!(one.domains.len() == 1 && one.links.iter().all(|link| link.fused));
+        assert!(laid(&two("{policy: count}"), ThreadLayout::OneDomain).is_none());
+    }
+
+    #[test]
+    fn threads_with_clocks_of_their_own_keep_their_layout() {
+        let core = format!("  core: {{realtime: {{period: 1ms}}, {THREADS}}}");
+        assert!(laid(&spec(&core, "core"), ThreadLayout::Fused).is_some());
+        let clocks = core.replace("nodes: [b]", "nodes: [b], trigger: timer");
+        for layout in [ThreadLayout::Fused, ThreadLayout::ThreadEach, ThreadLayout::ProcessEach] {
+            assert!(laid(&spec(&clocks, "core"), layout).is_none(), "{layout:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_across_domains_keeps_its_process_unless_less_is_required() {
+        let two = |requires: &str| {
+            let core = format!("  core: {{realtime: {{period: 1ms}}}}\n{requires}");
+            plan(&spec(&core, "other"))
+        };
+        let other = "  other: {realtime: {trigger: input}";
+        assert_eq!(floor(&two(&format!("{other}}}")), 0), Isolation::Process);
+        let less = two(&format!("{other}, requires: {{isolation: thread}}}}"));
+        assert_eq!(floor(&less, 0), Isolation::Thread);
+    }
 }

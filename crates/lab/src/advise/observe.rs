@@ -3,24 +3,19 @@
 use std::time::Duration;
 
 use sinew_core::clock::now_ns;
-use sinew_report::{Links, Observed, Stats};
+use sinew_core::trace::{Record, ThreadId};
+use sinew_report::{Observed, Stats};
 use sinew_runtime::run::{Outcome, Run, RunRequest};
 
+use crate::graph::faults;
 use crate::rounds::Session;
 use crate::scenario::CannotRun;
 
 /// Longest pause between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What was seen of it.
-pub struct Observation {
-    /// Median execution time of each node of the plan, ns; `None` of a service.
-    pub busy_ns: Vec<Option<u64>>,
-    /// The latencies of its links.
-    pub links: Links,
-}
-
 /// Runs a graph, services and all, for so long, or until it ends by itself. Its actuators move.
+/// The median execution time of each node of the plan, ns; `None` of a service.
 ///
 /// # Errors
 /// It cannot be started, it faulted, or a node of its core never ran.
@@ -28,18 +23,16 @@ pub fn observe(
     request: RunRequest,
     duration: Duration,
     session: &Session<'_>,
-) -> Result<Observation, CannotRun> {
+) -> Result<Vec<Option<u64>>, CannotRun> {
     let plan = request.plan.clone();
-    let (mut stats, mut links) = (Stats::new(&plan), Links::new(&plan));
-    let mut observed = Observed::default();
+    let (mut stats, mut observed) = (Stats::new(&plan), Observed::default());
     let run = Run::start(request);
     let mut run = run.map_err(|error| CannotRun(format!("cannot start the graph: {error}")))?;
     let clock = run.clock();
-    let mut take = |id: sinew_core::trace::ThreadId, record: &sinew_core::trace::Record| {
+    let mut take = |id: ThreadId, record: &Record| {
         let Some(thread) = stats.thread(id) else { return };
         observed.read(record, thread.nodes.len(), clock);
         stats.add(id, &observed);
-        links.take(id, record, clock);
     };
     while run.poll(LOOK, &mut take) {
         let runs_ns = now_ns().saturating_sub(run.started_ns());
@@ -49,9 +42,7 @@ pub fn observe(
         }
     }
     if run.outcome() == Outcome::Faulted {
-        let faults: Vec<_> = run.faults().iter().map(|(_, at)| at.fault.to_string()).collect();
-        let why = faults.join("; ");
-        return Err(CannotRun(format!("the graph faulted while it was watched: {why}")));
+        return Err(CannotRun(format!("while it was watched, {}", faults(&run))));
     }
     let mut busy_ns = vec![None; plan.nodes.len()];
     for thread in &stats.threads {
@@ -63,5 +54,5 @@ pub fn observe(
             })?);
         }
     }
-    Ok(Observation { busy_ns, links })
+    Ok(busy_ns)
 }

@@ -1,11 +1,12 @@
 //! What a choice rests on: the machine, the graph and the figures, kept in a file.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sinew_figures::Machine;
 use sinew_spec::picture;
 use sinew_spec::plan::Plan;
@@ -26,7 +27,7 @@ pub struct Receipt {
     /// The commit that the graph's folder was at, if it lies in a repository.
     commit: Option<String>,
     /// The graph as it was advised: its plan without notes.
-    graph: Value,
+    graph: Map<String, Value>,
     /// The machine and the figures.
     report: ScenarioReport,
 }
@@ -75,17 +76,27 @@ impl Receipt {
     pub fn differences(&self, plan: &Plan, machine: &Machine) -> Vec<String> {
         let mut all = machine.is_another(&self.report.machine);
         let now = graph(plan);
-        for part in ["name", "domains", "nodes", "links"] {
-            all.extend(part_differs(part, &self.graph[part], &now[part]));
-        }
+        let parts: BTreeSet<&String> =
+            [&self.graph, &now].into_iter().flat_map(Map::keys).collect();
+        let part =
+            |map: &Map<String, Value>, name: &String| map.get(name).cloned().unwrap_or_default();
+        all.extend(
+            parts
+                .into_iter()
+                .filter_map(|name| part_differs(name, &part(&self.graph, name), &part(&now, name))),
+        );
         all
     }
 }
 
-fn graph(plan: &Plan) -> Value {
-    let mut graph = picture::json(plan);
-    if let Some(object) = graph.as_object_mut() {
-        object.remove("notes");
+/// The plan without what it says of itself, and where it stands in the text: a comment changes
+/// nothing.
+fn graph(plan: &Plan) -> Map<String, Value> {
+    let Value::Object(mut graph) = picture::json(plan) else { return Map::new() };
+    graph.remove("notes");
+    let nodes = graph.get_mut("nodes").and_then(Value::as_array_mut);
+    for node in nodes.into_iter().flatten().filter_map(Value::as_object_mut) {
+        node.remove("line");
     }
     graph
 }
@@ -102,8 +113,34 @@ fn part_differs(part: &str, before: &Value, now: &Value) -> Option<String> {
         return Some(format!("graph: it had {} {part}, and has {}", old.len(), new.len()));
     }
     let (old, new) = old.iter().zip(new).find(|(old, new)| old != new)?;
-    let keys = old.as_object()?.keys();
-    let key = keys.clone().find(|key| old[key.as_str()] != new[key.as_str()])?;
-    let name = ["name", "from"].iter().find_map(|it| old[*it].as_str()).unwrap_or("?");
+    let keys = old.as_object().zip(new.as_object());
+    let key = keys.and_then(|(old, new)| {
+        old.keys().chain(new.keys()).find(|key| old.get(*key) != new.get(*key))
+    });
+    let Some(key) = key else { return Some(format!("graph: {part}: {old} was there, {new} is")) };
+    let name = ["name", "from", "of"].iter().find_map(|it| old[*it].as_str()).unwrap_or("?");
     Some(format!("graph: {part}: '{name}': {key} was {}, is {}", old[key], new[key]))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_difference_of_a_graph_is_told() {
+        let before = json!([{"name": "a", "wait": "spin"}, {"name": "b"}]);
+        assert_eq!(part_differs("links", &before, &before), None);
+        for (now, expected) in [
+            (json!([{"name": "a", "wait": "park"}, {"name": "b"}]), "'a': wait was \"spin\", is"),
+            (json!([{"name": "a", "wait": "spin"}, {"name": "b", "cpu": 1}]), "'b': cpu was null"),
+            (json!([{"name": "a", "wait": "spin"}, 7]), "{\"name\":\"b\"} was there, 7 is"),
+            (json!([{"name": "a"}]), "it had 2 links, and has 1"),
+            (json!("none"), "is \"none\""),
+        ] {
+            let told = part_differs("links", &before, &now).expect("they differ");
+            assert!(told.contains(expected), "{told}");
+        }
+    }
 }

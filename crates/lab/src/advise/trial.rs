@@ -1,7 +1,7 @@
 //! One alternative as it is measured: the core alone, with stand-ins that compute as long as the
 //! nodes do and move nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sinew_core::clock::{Clock, now_ns};
@@ -11,7 +11,7 @@ use sinew_report::Links;
 use sinew_runtime::run::{Outcome, Run, RunRequest};
 use sinew_spec::plan::{Plan, Release, RequiredOf};
 
-use crate::graph::leader;
+use crate::graph::{faults, leader};
 use crate::report::{Figure, Row};
 use crate::rounds::{Contender, Session};
 use crate::scenario::cycles::Cycles;
@@ -46,7 +46,9 @@ pub(super) struct Trial<'a> {
     /// CPU time of each domain and wall time, over all rounds, ns.
     used: BTreeMap<usize, u64>,
     wall_ns: u64,
-    counted: [u64; 2],
+    overruns: u64,
+    /// Records that were gone before they were read.
+    unread: u64,
 }
 
 /// What was seen of a round.
@@ -56,23 +58,25 @@ struct Seen {
     /// The cycles of the domains of which a latency is required.
     of_domains: Vec<(usize, ThreadId, Distribution)>,
     links: Links,
-    /// Overruns, and records that were not read.
-    counted: [u64; 2],
 }
 
 impl Seen {
     fn new(plan: &Plan) -> Option<Seen> {
         let (cycles, links) = (Cycles::default(), Links::new(plan));
-        let of_domains = plan.requirements.iter().filter_map(|requirement| {
-            let RequiredOf::Domain(domain) = requirement.of else { return None };
+        let domains = plan.requirements.iter().filter_map(|requirement| match requirement.of {
+            RequiredOf::Domain(domain) => Some(domain),
+            _ => None,
+        });
+        let of_domain = |domain: usize| {
             let mut threads = ThreadId::all_of(plan, domain);
             let by_timer =
                 |id: &ThreadId| plan.domains[domain].threads()[id.thread].release == Release::Timer;
             let first = ThreadId { domain, thread: 0 };
-            Some((domain, threads.find(by_timer).unwrap_or(first), Distribution::new()))
-        });
-        let of_domains = of_domains.collect();
-        Some(Seen { leader: leader(plan)?, cycles, of_domains, links, counted: [0; 2] })
+            (domain, threads.find(by_timer).unwrap_or(first), Distribution::new())
+        };
+        let domains: BTreeSet<_> = domains.collect();
+        let of_domains = domains.into_iter().map(of_domain).collect();
+        Some(Seen { leader: leader(plan)?, cycles, of_domains, links })
     }
 
     fn take(&mut self, id: ThreadId, record: &Record, clock: Clock) {
@@ -94,8 +98,8 @@ impl Seen {
 
 impl<'a> Trial<'a> {
     pub(super) fn new(session: &'a Session<'a>, request: RunRequest, share: Duration) -> Trial<'a> {
-        let (used, wall_ns, counted) = (BTreeMap::new(), 0, [0; 2]);
-        Trial { session, request, share, used, wall_ns, counted }
+        let (used, wall_ns, overruns, unread) = (BTreeMap::new(), 0, 0, 0);
+        Trial { session, request, share, used, wall_ns, overruns, unread }
     }
 
     fn run(&mut self) -> Result<Seen, String> {
@@ -106,30 +110,29 @@ impl<'a> Trial<'a> {
         let clock = run.clock();
         let mut begun: Option<(u64, Vec<u64>)> = None;
         while run.poll(LOOK.min(self.share / 4), &mut |id, record| seen.take(id, record, clock)) {
-            if seen.cycles.latency.n() == 0 {
+            if run.is_ending() {
                 continue;
             }
             let pids = run.pids();
-            let (since_ns, before) = begun.get_or_insert_with(|| (now_ns(), cpu_ns(&pids)));
-            let wall_ns = now_ns().saturating_sub(*since_ns);
-            if (wall_ns >= self.share.as_nanos() as u64 || self.session.is_stopped())
-                && !run.is_ending()
-            {
-                for (domain, (now, before)) in cpu_ns(&pids).iter().zip(before).enumerate() {
-                    *self.used.entry(domain).or_default() += now.saturating_sub(*before);
-                }
-                self.wall_ns += wall_ns;
-                run.stop();
+            if begun.is_none() && seen.cycles.latency.n() > 0 {
+                begun = Some((now_ns(), cpu_ns(&pids)));
             }
+            let wall_ns = begun.as_ref().map_or(0, |begun| now_ns().saturating_sub(begun.0));
+            if u128::from(wall_ns) < self.share.as_nanos() && !self.session.is_stopped() {
+                continue;
+            }
+            let before = begun.iter().flat_map(|(_, before)| before);
+            for (domain, (now, before)) in cpu_ns(&pids).iter().zip(before).enumerate() {
+                *self.used.entry(domain).or_default() += now.saturating_sub(*before);
+            }
+            self.wall_ns += wall_ns;
+            run.stop();
         }
         if run.outcome() == Outcome::Faulted {
-            let faults = run.faults().into_iter();
-            let faults: Vec<_> = faults
-                .map(|(domain, at)| format!("{}: {}", plan.domains[domain].name, at.fault))
-                .collect();
-            return Err(format!("it faulted: {}", faults.join("; ")));
+            return Err(faults(&run));
         }
-        seen.counted = [seen.cycles.overruns, run.records_lost()];
+        self.overruns += seen.cycles.overruns;
+        self.unread += run.records_lost();
         Ok(seen)
     }
 }
@@ -155,9 +158,6 @@ impl Contender for Trial<'_> {
             let name = cycles_of(&self.request.plan.domains[*domain].name);
             row.measure_mut(&name).distribution.merge(times);
         }
-        for (all, more) in self.counted.iter_mut().zip(seen.counted) {
-            *all += more;
-        }
         let share = |ns: u64| ns as f64 / self.wall_ns.max(1) as f64 * 100.0;
         let all: u64 = self.used.values().sum();
         row.figures = vec![Figure::of(CPU, "%", share(all))];
@@ -165,8 +165,8 @@ impl Contender for Trial<'_> {
             let name = cpu_of(&self.request.plan.domains[domain].name);
             row.figures.push(Figure::of(&name, "%", share(ns)));
         }
-        row.figures.push(Figure::of("overruns", "", self.counted[0] as f64));
-        row.figures.push(Figure::of("unread", "", self.counted[1] as f64));
+        row.figures.push(Figure::of("overruns", "", self.overruns as f64));
+        row.figures.push(Figure::of("unread", "", self.unread as f64));
         Ok(())
     }
 

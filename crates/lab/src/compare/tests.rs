@@ -140,4 +140,8 @@ fn a_p99_that_some_runs_lack_is_left_out_and_said() {
     let without = compared(&found);
     assert!(without.is_good() && without.rows.len() == 2, "{without:?}");
     assert!(without.notes[0].starts_with("P99 of 1 row left out"), "{:?}", without.notes);
+    for new in &mut found.scenarios[0][1] {
+        new.rows[0].measures[0].distribution = Default::default();
+    }
+    assert_eq!(compared(&found).count(Shift::NotShown), 1, "the new one never has it");
 }

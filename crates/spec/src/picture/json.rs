@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use sinew_plan::catalogue::ParameterValue;
 use sinew_plan::plan::{
     Delivery, Domain, FlowLink, Link, LinkTuning, Node, Overrun, Plan, PoolSize, Realtime, Release,
-    Restart, Role, ServiceDomain, ServiceLimits, Thread,
+    Requirement, Restart, Role, ServiceDomain, ServiceLimits, Thread,
 };
 
 use crate::value::{duration_text, size_text};
@@ -19,8 +19,13 @@ pub fn json(plan: &Plan) -> Json {
         "nodes": plan.nodes.iter().map(|row| node(plan, row)).collect::<Json>(),
         "links": plan.links.iter().map(|row| link(plan, row)).collect::<Json>(),
         "flow_links": plan.flow_links.iter().map(|row| flow_link(plan, row)).collect::<Json>(),
+        "requirements": plan.requirements.iter().map(|row| requirement(plan, row)).collect::<Json>(),
         "notes": plan.notes,
     })
+}
+
+fn requirement(plan: &Plan, row: &Requirement) -> Json {
+    json!({"of": row.subject(plan), "requires": row.bound.to_string()})
 }
 
 fn domain_json(plan: &Plan, domain: &Domain) -> Json {

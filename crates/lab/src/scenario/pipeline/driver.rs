@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use sinew_core::board::FaultAt;
 use sinew_core::clock::{Clock, now_ns};
 use sinew_core::trace::Record;
 use sinew_core::{pace::Pace, trace::ThreadId};
@@ -14,7 +13,7 @@ use sinew_runtime::run::{Outcome, Run, RunRequest};
 use sinew_spec::plan::Plan;
 
 use super::setup::{Period, Setup};
-use crate::graph::{compiled, leader};
+use crate::graph::{compiled, faults, leader};
 use crate::harness::Gone;
 use crate::harness::reference::{Reference, TOKEN};
 use crate::report::{Figure, Row};
@@ -204,19 +203,6 @@ impl Contender for PipelineRun<'_> {
         };
         START + TOKEN + warm_up + self.share.time
     }
-}
-
-/// What went wrong, in the words of `sinew run`.
-fn faults(run: &Run) -> String {
-    let fault = |(domain, at): (usize, FaultAt)| {
-        let plan = run.plan();
-        let node = at.node.map(|node| format!(", node '{}'", plan.nodes[node].name));
-        let cycle = at.cycle.map(|cycle| format!(", cycle {cycle}"));
-        let (node, cycle) = (node.unwrap_or_default(), cycle.unwrap_or_default());
-        format!("domain '{}'{node}{cycle}: {}", plan.domains[domain].name, at.fault)
-    };
-    let faults: Vec<_> = run.faults().into_iter().map(fault).collect();
-    format!("the graph faulted: {}", faults.join("; "))
 }
 
 /// CPU time that all threads of these processes have used, as far as the kernel says.
