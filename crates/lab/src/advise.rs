@@ -121,7 +121,8 @@ impl<'a> Alternatives<'a> {
             changes_meaning: candidate.alternative.crossings.changes_meaning(),
         });
         let measured: Vec<_> = measured.collect();
-        let choice = choose(&measured, objective(self.plan));
+        let period_ns = period_ns_max(self.plan).unwrap_or_default();
+        let choice = choose(&measured, objective(self.plan), period_ns);
         let tables = tables::all(&measured, &choice);
         report.tables = tables;
         let chosen = choice.chosen.map(|at| &self.candidates[at]);
@@ -209,8 +210,8 @@ fn nothing_to_choose(plan: &Plan) -> Option<String> {
     (period_ns > PERIOD_NS_MAX).then(|| {
         let (period, most) = (duration_text(period_ns), duration_text(PERIOD_NS_MAX));
         format!(
-            "graph '{name}' has a period of {period}, and cycles that are further apart than {most} \
-             are too few to be measured in turns; ask with a shorter period"
+            "graph '{name}' has a period of {period}, and cycles further apart than {most} are too \
+             few to be measured in turns; ask with a shorter period"
         )
     })
 }

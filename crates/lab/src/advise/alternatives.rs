@@ -261,9 +261,9 @@ fn released_by_input(domain: &Domain) -> Option<String> {
         false => format!(", deadline: {}", duration_text(*deadline_ns)),
     };
     let user = domain.user.as_ref().map(|user| format!(", user: {user}")).unwrap_or_default();
-    Some(format!(
-        "{{realtime: {{trigger: input{deadline}, priority: {priority}, overrun: {{{overrun}}}}}{user}}}"
-    ))
+    let realtime =
+        format!("trigger: input{deadline}, priority: {priority}, overrun: {{{overrun}}}");
+    Some(format!("{{realtime: {{{realtime}}}{user}}}"))
 }
 
 /// The edits that give all links that leave a thread in `laid`, a plan of the text at `places`,
@@ -347,9 +347,8 @@ nodes:
     #[test]
     fn a_domain_that_is_split_says_the_same_of_all_its_parts() {
         let overrun = "overrun: {policy: stop, consecutive_max: 7}";
-        let core = format!(
-            "  core: {{realtime: {{period: 1ms, deadline: 900us, priority: 70, {overrun}}}, {THREADS}}}"
-        );
+        let realtime = format!("period: 1ms, deadline: 900us, priority: 70, {overrun}");
+        let core = format!("  core: {{realtime: {{{realtime}}}, {THREADS}}}");
         let split = laid(&spec(&core, "core"), ThreadLayout::ProcessEach).expect("it can be split");
         assert_eq!(split.domains.len(), 2);
         for domain in &split.domains {

@@ -9,6 +9,9 @@ use crate::report::{Measure, Row};
 
 /// What is not better by this much is not worth a change of the spec.
 const WORTH: f64 = 0.05;
+/// A cycle that is longer by no more than this share of the period is no reason to take CPU time
+/// where no latency is required: whoever needs it requires it.
+const SLACK: f64 = 0.01;
 /// CPU times that differ by less, in hundredths of one CPU or of each other, are alike.
 const CPU_ALIKE: (f64, f64) = (2.0, 0.1);
 
@@ -56,8 +59,8 @@ pub fn objective(plan: &Plan) -> Objective {
 }
 
 /// Chooses. The first alternative is what stands there; the others follow in the order in which one
-/// of equals is preferred.
-pub fn choose(all: &[Measured<'_>], objective: Objective) -> Choice {
+/// of equals is preferred. The period is that of the cycles.
+pub fn choose(all: &[Measured<'_>], objective: Objective, period_ns: u64) -> Choice {
     let judged: Vec<Vec<(Kept, String)>> = all.iter().map(judge).collect();
     let keeps = |at: &usize| {
         all[*at].row.skipped.is_none()
@@ -66,23 +69,28 @@ pub fn choose(all: &[Measured<'_>], objective: Objective) -> Choice {
     };
     let good: Vec<usize> =
         (0..all.len()).filter(|at| keeps(at) && !all[*at].changes_meaning).collect();
-    // Of those that cannot be told apart, the ones with the least CPU time.
-    let alike = best_of(all, &best_of(all, &good, objective), Objective::CpuTime);
+    let near = match objective {
+        Objective::Latency => best_of(all, &good, Objective::Latency, SLACK * period_ns as f64),
+        Objective::CpuTime => good,
+    };
+    let cheap = best_of(all, &near, Objective::CpuTime, 0.0);
+    let alike = best_of(all, &cheap, Objective::Latency, 0.0);
     // What stands there stays if nothing is shown to be better; else the first of equals.
     let chosen = alike.first().copied();
-    let words =
-        (0..all.len()).map(|at| words(all, at, chosen, &alike, &judged[at], objective)).collect();
+    let words = (0..all.len()).map(|at| words(all, at, chosen, &alike, &judged[at])).collect();
     let contradictions = if chosen.is_none() { contradictions(all, &judged) } else { vec![] };
     let alike = alike.into_iter().filter(|&at| Some(at) != chosen).collect();
     Choice { chosen, words, contradictions, alike }
 }
 
-/// Those of `some` that cannot be told from the best of them.
-fn best_of(all: &[Measured<'_>], some: &[usize], objective: Objective) -> Vec<usize> {
+/// Those of `some` that cannot be told from the best of them, or are worse by no more than `within`.
+fn best_of(all: &[Measured<'_>], some: &[usize], objective: Objective, within: f64) -> Vec<usize> {
     let value = |at: usize| value(all[at].row, objective);
     let best = some.iter().copied().min_by(|&a, &b| value(a).total_cmp(&value(b)));
     let Some(best) = best else { return vec![] };
-    let alike = |at: &usize| is_alike(all[*at].row, all[best].row, objective);
+    let alike = |at: &usize| {
+        value(*at) - value(best) <= within || is_alike(all[*at].row, all[best].row, objective)
+    };
     some.iter().copied().filter(alike).collect()
 }
 
@@ -148,7 +156,6 @@ fn words(
     chosen: Option<usize>,
     alike: &[usize],
     judged: &[(Kept, String)],
-    objective: Objective,
 ) -> String {
     let Measured { row, plan, changes_meaning } = &all[at];
     if let Some(why) = &row.skipped {
@@ -171,11 +178,7 @@ fn words(
         return "not distinguishable from the choice".into();
     }
     let cpu = |row: &Row| row.figure(CPU).unwrap_or_default();
-    let more = format!("{:+.0} % of a CPU", cpu(row) - cpu(best));
-    match objective {
-        Objective::Latency if !is_alike(row, best, objective) => beside(row, best),
-        _ => format!("{more}; {}", beside(row, best)),
-    }
+    format!("{:+.0} % of a CPU; {}", cpu(row) - cpu(best), beside(row, best))
 }
 
 /// The cycle beside that of the choice, in words.

@@ -19,13 +19,15 @@ pub fn json(plan: &Plan) -> Json {
         "nodes": plan.nodes.iter().map(|row| node(plan, row)).collect::<Json>(),
         "links": plan.links.iter().map(|row| link(plan, row)).collect::<Json>(),
         "flow_links": plan.flow_links.iter().map(|row| flow_link(plan, row)).collect::<Json>(),
-        "requirements": plan.requirements.iter().map(|row| requirement(plan, row)).collect::<Json>(),
+        "requirements": requirements(plan),
         "notes": plan.notes,
     })
 }
 
-fn requirement(plan: &Plan, row: &Requirement) -> Json {
-    json!({"of": row.subject(plan), "requires": row.bound.to_string()})
+fn requirements(plan: &Plan) -> Json {
+    let row =
+        |row: &Requirement| json!({"of": row.subject(plan), "requires": row.bound.to_string()});
+    plan.requirements.iter().map(row).collect()
 }
 
 fn domain_json(plan: &Plan, domain: &Domain) -> Json {

@@ -8,6 +8,9 @@ use sinew_spec::plan::Isolation;
 use super::*;
 use crate::report::Figure;
 
+/// With the share of it that is no reason to take CPU time: 1 us.
+const PERIOD_NS: u64 = 100_000;
+
 /// A plan without nodes that requires this of the graph.
 fn plan(bounds: &[Bound]) -> Plan {
     let require = |(at, &bound): (usize, &Bound)| Requirement {
@@ -42,7 +45,7 @@ fn row(name: &str, us: [u64; 5], cpu: f64) -> Row {
 fn chosen(rows: &[Row], plan: &Plan) -> Choice {
     let measured: Vec<_> =
         rows.iter().map(|row| Measured { row, plan, changes_meaning: false }).collect();
-    choose(&measured, objective(plan))
+    choose(&measured, objective(plan), PERIOD_NS)
 }
 
 #[test]
@@ -59,7 +62,7 @@ fn what_stands_there_stays_unless_something_is_shown_to_be_better() {
     assert_eq!(chosen(&[stands.clone(), hardly], &free).chosen, Some(0));
     let choice = chosen(&[stands, alike, better], &free);
     assert_eq!((choice.chosen, choice.alike.len()), (Some(2), 0));
-    assert!(choice.words[0].starts_with("cycle 2.00"), "{}", choice.words[0]);
+    assert_eq!(choice.words[0], "-40 % of a CPU; cycle 2.00 (1.83 to 2.00) times as long");
 }
 
 #[test]
@@ -72,11 +75,20 @@ fn of_equal_latencies_the_least_cpu_time_is_taken() {
 }
 
 #[test]
+fn a_hundredth_of_the_period_is_not_worth_cpu_time_but_what_costs_nothing_is_taken() {
+    let rows = |fused_cpu| {
+        [row("spins", [9; 5], 52.0), row("fused", [10; 5], fused_cpu), row("slow", [12; 5], 1.0)]
+    };
+    assert_eq!(chosen(&rows(4.0), &plan(&[])).chosen, Some(1));
+    assert_eq!(chosen(&rows(52.0), &plan(&[])).chosen, Some(0));
+}
+
+#[test]
 fn a_bounded_latency_takes_the_least_cpu_time_that_keeps_it() {
     let rows = [
         row("spins", [10; 5], 50.0),
         row("sleeps", [80; 5], 5.0),
-        row("sleeps_too", [70; 5], 6.0),
+        row("sleeps_too", [78; 5], 6.0),
         row("late", [120; 5], 1.0),
     ];
     let bound = |us: u64| plan(&[Bound::Latency(us * 1000)]);
