@@ -125,6 +125,11 @@ impl<'a> Alternatives<'a> {
         let choice = choose(&measured, objective(self.plan), period_ns);
         let tables = tables::all(&measured, &choice);
         report.tables = tables;
+        report.warning = Some(match choice.chosen {
+            Some(0) => "Advice: the graph stays as it is".into(),
+            Some(at) => format!("Advice: {}", report.rows[at].id()),
+            None => "No alternative is shown to keep what the graph requires".into(),
+        });
         let chosen = choice.chosen.map(|at| &self.candidates[at]);
         let changes = chosen.map_or(vec![], |chosen| chosen.alternative.changes.clone());
         let text = chosen.map_or(&self.spec.text, |chosen| &chosen.text).clone();
