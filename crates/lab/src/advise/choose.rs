@@ -83,7 +83,7 @@ pub fn choose(all: &[Measured<'_>], objective: Objective, period_ns: u64) -> Cho
     Choice { chosen, words, contradictions, alike }
 }
 
-/// Those of `some` that cannot be told from the best of them, or are worse by no more than `within`.
+/// Those of `some` that cannot be told from the best, or are worse by no more than `within`.
 fn best_of(all: &[Measured<'_>], some: &[usize], objective: Objective, within: f64) -> Vec<usize> {
     let value = |at: usize| value(all[at].row, objective);
     let best = some.iter().copied().min_by(|&a, &b| value(a).total_cmp(&value(b)));
