@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 use serde_json::{Value, json};
 use sinew_figures::Machine;
-use sinew_lab::advise::{Advice, Alternatives, ROUNDS, Receipt, observe};
+use sinew_lab::advise::{Advice, Alternatives, ExecutionTimes, ROUNDS, Receipt, observe};
 use sinew_lab::rounds::Session;
 use sinew_lab::scenario::CannotRun;
 use sinew_lab::show;
@@ -30,9 +30,10 @@ use crate::signals::stop_on_signals;
 ///
 /// First the graph runs as it is, so its actuators MOVE: that tells how long its nodes compute.
 /// Then every sensible thread layout, transport, sync, wait and delivery is measured in turns, with
-/// stand-ins for the nodes that compute as long and move nothing, and without services. The best
-/// one that keeps what the graph requires (`requires:`) is named, and why the others are not.
-/// Ctrl-C ends early.
+/// stand-ins for the nodes that compute as long and move nothing, and without services. In the end
+/// the choice runs as long with the graph's own nodes, and holds only if it keeps what the graph
+/// requires (`requires:`) and is better than what stands there. It is named, and why the others are
+/// not. Ctrl-C ends early.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
@@ -103,8 +104,8 @@ fn carry_out(args: &AdviseArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
     let alternatives = Alternatives::of(&loaded.spec, &loaded.plan, &kinds).map_err(cannot_run)?;
     let bar = Bar::rows();
     let session = Session { stop: &stop, progress: &bar };
-    let busy_ns = busy_ns(args, &loaded, &session)?;
-    let advice = alternatives.measure(&busy_ns, args.rounds, &session);
+    let times = execution_times(args, &loaded, &session)?;
+    let advice = alternatives.measure(&times, args.rounds, &session);
     drop(bar);
     Ok(answer(args, &loaded, nodes, outputs, &advice))
 }
@@ -114,19 +115,22 @@ fn cannot_run(CannotRun(why): CannotRun) -> LoadError {
 }
 
 /// How long the nodes compute: as a report says, or as they do now.
-fn busy_ns(
+fn execution_times(
     args: &AdviseArgs,
     loaded: &Loaded,
     session: &Session<'_>,
-) -> Result<Vec<Option<u64>>, LoadError> {
+) -> Result<ExecutionTimes, LoadError> {
     if let Some(report) = &args.run {
         let earlier = Earlier::read(report, &loaded.plan).map_err(LoadError::Request)?;
-        return Ok(earlier.executions_ns());
+        return Ok(ExecutionTimes::Reported(earlier.executions_ns()));
     }
     let seconds = args.watch.as_secs_f64();
-    say(&format!("running the graph as it is for {seconds} s: its actuators move"));
+    say(&format!(
+        "running the graph as it is for {seconds} s, and in the end as it would be: its actuators \
+         move"
+    ));
     let request = RunRequest::new(loaded.spec.clone(), loaded.plan.clone());
-    observe(request, args.watch, session).map_err(cannot_run)
+    observe(request, args.watch, session).map(ExecutionTimes::Observed).map_err(cannot_run)
 }
 
 /// Whether the spec can be written to; nothing is measured for a file that cannot.
@@ -241,9 +245,18 @@ pub(crate) fn changed(receipt: Option<&Path>, loaded: &Loaded) -> Result<Vec<Str
     Ok(all)
 }
 
+/// Most rows of a table on a terminal; the page and the JSON have all.
+const ROWS_MAX: usize = 40;
+
 /// The choice in words, below the tables.
 fn to_text(advice: &Advice) -> String {
-    let mut text = show::tables(&advice.report);
+    let mut report = advice.report.clone();
+    for table in report.tables.iter_mut().filter(|table| table.rows.len() > ROWS_MAX) {
+        let (all, title) = (table.rows.len(), &table.title);
+        table.title = format!("{title} ({ROWS_MAX} of {all} rows; --report and --json have all)");
+        table.rows.truncate(ROWS_MAX);
+    }
+    let mut text = show::tables(&report);
     for note in &advice.report.notes {
         text += &format!("note: {note}\n");
     }
@@ -294,6 +307,7 @@ fn to_json(advice: &Advice) -> Value {
         "why": choice.words,
         "alike": choice.alike.iter().map(|&at| advice.report.rows[at].id()).collect::<Vec<_>>(),
         "contradictions": choice.contradictions,
+        "own_nodes": advice.own_nodes,
         "report": advice.report,
     })
 }

@@ -3,7 +3,9 @@
 //! said, with the edits that make it so.
 
 mod alternatives;
+mod candidates;
 mod choose;
+mod each;
 mod observe;
 mod receipt;
 mod tables;
@@ -16,23 +18,24 @@ use sinew_control::Spec;
 use sinew_core::catalogue::Kind;
 use sinew_runtime::inject::Injection;
 use sinew_runtime::run::RunRequest;
-use sinew_spec::edit::{Change, Places, edit};
-use sinew_spec::plan::{Isolation, Plan, Requirement};
-use sinew_spec::{SpecSource, compile, core_of, duration_text};
+use sinew_spec::duration_text;
+use sinew_spec::edit::Change;
+use sinew_spec::plan::{Isolation, Plan};
 
-use self::alternatives::{
-    Alternative, Crossings, ThreadLayout, core_links, floor, lay_out, of_layout,
-};
-pub use self::choose::{Choice, Measured, Objective, choose, objective};
-pub use self::observe::observe;
+use self::alternatives::{Alternative, LinkWay, ThreadLayout, Ways, core_links};
+use self::candidates::Candidate;
+pub use self::choose::Choice;
+use self::choose::{Measured, RuledOut, choose, objective, why_not};
+use self::each::OfLink;
+pub use self::observe::{Observation, observe};
 pub use self::receipt::Receipt;
 use self::trial::{START, Trial};
 use crate::report::{Row, ScenarioReport};
 use crate::rounds::{Contender, Session, measure};
 use crate::scenario::CannotRun;
 
-/// What all rounds may take together, starting and stopping among it, about.
-const BUDGET: Duration = Duration::from_secs(46);
+/// What all rounds may take together, starting and stopping among it, about; the last turns not.
+const BUDGET: Duration = Duration::from_secs(38);
 /// What a turn takes at least and at most, beside starting and stopping.
 const SHARE_MIN: Duration = Duration::from_millis(150);
 const SHARE_MAX: Duration = Duration::from_millis(800);
@@ -43,6 +46,8 @@ const PERIODS_MIN: u32 = 40;
 const PERIOD_NS_MAX: u64 = 50_000_000;
 /// The turns of each alternative.
 pub const ROUNDS: u32 = 5;
+/// Most choices that are run with the graph's own nodes, until one holds.
+const TRIES: usize = 3;
 /// The name of the report.
 const NAME: &str = "advise";
 
@@ -53,8 +58,18 @@ pub struct Alternatives<'a> {
     plan: &'a Plan,
     kinds: &'a [&'static Kind],
     candidates: Vec<Candidate>,
+    /// Plans that are measured already.
+    signatures: HashSet<String>,
     /// What is to be said of those that were left out.
     notes: Vec<String>,
+}
+
+/// How long the nodes compute.
+pub enum ExecutionTimes {
+    /// As a report says of each node of the plan, ns: nothing moves.
+    Reported(Vec<Option<u64>>),
+    /// As they were seen just now. The choice is then run with its own nodes, too.
+    Observed(Observation),
 }
 
 /// What is said of a graph.
@@ -63,18 +78,13 @@ pub struct Advice {
     pub report: ScenarioReport,
     /// Which row is taken, and why not the others.
     pub choice: Choice,
+    /// What stands there, and the choice if it is another one, as they ran with the graph's own
+    /// nodes; nothing where nothing may move.
+    pub own_nodes: Vec<Row>,
     /// The edits of the spec that make it so; none if it stays.
     pub changes: Vec<Change>,
     /// The spec with them.
     pub text: String,
-}
-
-/// An alternative that compiles.
-struct Candidate {
-    alternative: Alternative,
-    text: String,
-    /// The core alone.
-    request: RunRequest,
 }
 
 impl<'a> Alternatives<'a> {
@@ -90,41 +100,54 @@ impl<'a> Alternatives<'a> {
         if let Some(why) = nothing_to_choose(plan) {
             return Err(CannotRun(why));
         }
-        let mut all = Alternatives { spec, plan, kinds, candidates: vec![], notes: vec![] };
+        let (candidates, signatures, notes) = (vec![], HashSet::new(), vec![]);
+        let mut all = Alternatives { spec, plan, kinds, candidates, signatures, notes };
         all.find().map_err(|why| CannotRun(format!("{}: {why}", spec.file)))?;
         Ok(all)
     }
 
-    /// Measures them and chooses; each node of the plan computes so long in a cycle, ns. Starts and
-    /// stops processes; blocks for about a minute, or until the session is stopped.
-    pub fn measure(
-        mut self,
-        busy_ns: &[Option<u64>],
-        rounds: u32,
-        session: &Session<'_>,
-    ) -> Advice {
-        let share = share(self.plan, self.candidates.len(), rounds);
-        let names = self.plan.nodes.iter().map(|node| node.name.as_str());
+    /// Measures them and chooses. Starts and stops processes; blocks for about a minute, or until
+    /// the session is stopped. Where the nodes were observed, the choice is run with them: its
+    /// actuators move.
+    pub fn measure(mut self, times: &ExecutionTimes, rounds: u32, session: &Session<'_>) -> Advice {
+        let busy_ns = match times {
+            ExecutionTimes::Reported(busy_ns) => busy_ns,
+            ExecutionTimes::Observed(observation) => &observation.busy_ns,
+        };
+        let names = self.plan.nodes.iter().map(|node| node.name.clone());
         let busy_ns: HashMap<_, _> = names.zip(busy_ns.iter().copied()).collect();
-        for Candidate { request, .. } in &mut self.candidates {
-            request.injections = stand_ins(&request.plan, &busy_ns);
+        let every: Vec<usize> = (0..self.candidates.len()).collect();
+        let mut report = self.turns(&every, &busy_ns, rounds, session);
+        let mut ruled_out = RuledOut::new();
+        let mut choice = self.choose(&report.rows, &ruled_out);
+        if !report.partial {
+            self.last_turns(&mut report, &mut choice, &mut ruled_out, &busy_ns, session);
         }
-        let contenders = self.candidates.iter().map(|candidate| {
-            let trial = Trial::new(session, candidate.request.clone(), share);
-            (row_of(candidate), Box::new(trial) as Box<dyn Contender>)
-        });
-        let mut report = measure(NAME, false, rounds, contenders.collect(), session);
-        report.notes = self.notes;
-        let measured = report.rows.iter().zip(&self.candidates).map(|(row, candidate)| Measured {
-            row,
-            plan: &candidate.request.plan,
-            changes_meaning: candidate.alternative.crossings.changes_meaning(),
-        });
-        let measured: Vec<_> = measured.collect();
-        let period_ns = period_ns_max(self.plan).unwrap_or_default();
-        let choice = choose(&measured, objective(self.plan), period_ns);
-        let tables = tables::all(&measured, &choice);
+        let mut own_nodes = vec![];
+        match times {
+            ExecutionTimes::Observed(stands) if !report.partial => {
+                own_nodes.push(stands.row.clone());
+                let held = self.with_own_nodes(stands, &report, &mut choice, ruled_out, session);
+                own_nodes.extend(held);
+            }
+            ExecutionTimes::Observed(_) => {}
+            ExecutionTimes::Reported(_) => {
+                self.notes.push("the choice was not run with the graph's own nodes".into());
+            }
+        }
+        self.advice(report, choice, own_nodes)
+    }
+
+    /// What follows from the figures.
+    fn advice(self, mut report: ScenarioReport, choice: Choice, own_nodes: Vec<Row>) -> Advice {
+        let measured = self.measured(&report.rows);
+        let at = choice.chosen.unwrap_or(0);
+        let (same, links) = self.of_links(at, &measured);
+        let ways: Vec<_> = same.into_iter().map(|at| measured[at].clone()).collect();
+        let mut tables = tables::all(&measured, &choice, &own_nodes);
+        tables.push(tables::ways(&ways, &links));
         report.tables = tables;
+        report.notes = self.notes;
         report.warning = Some(match choice.chosen {
             Some(0) => "Advice: the graph stays as it is".into(),
             Some(at) => format!("Advice: {}", report.rows[at].id()),
@@ -133,70 +156,148 @@ impl<'a> Alternatives<'a> {
         let chosen = choice.chosen.map(|at| &self.candidates[at]);
         let changes = chosen.map_or(vec![], |chosen| chosen.alternative.changes.clone());
         let text = chosen.map_or(&self.spec.text, |chosen| &chosen.text).clone();
-        Advice { report, choice, changes, text }
+        Advice { report, choice, own_nodes, changes, text }
     }
 
-    fn find(&mut self) -> Result<(), String> {
-        let text = &self.spec.text;
-        let cpus = self.spec.machine.cpus.len();
-        let places = Places::of(text).ok_or("the spec cannot be read again")?;
-        let mut seen = HashSet::new();
-        for &layout in ThreadLayout::ALL {
-            let Some(changes) = lay_out(self.plan, &places, layout, cpus) else { continue };
-            let made = edit(text, &changes).map_err(|why| why.to_string());
-            let laid = made.and_then(|text| Ok((self.compiled(&text)?, text)));
-            let (laid, laid_text) = match laid {
-                Ok(laid) => laid,
-                Err(why) => {
-                    self.notes.push(format!("layout {} cannot be had: {why}", layout.word()));
-                    continue;
-                }
-            };
-            let places = Places::of(&laid_text).ok_or("an edit went wrong")?;
-            for alternative in of_layout(&laid, &places, layout, &changes) {
-                let is_first = self.candidates.is_empty();
-                if layout != ThreadLayout::AsItStands && is_far_fetched(alternative.crossings) {
-                    continue;
-                }
-                match self.candidate(alternative) {
-                    Ok((_, plan)) if !is_first && !keeps_floors(self.plan, &plan) => {}
-                    Ok((candidate, plan)) if seen.insert(signature(&plan)) => {
-                        self.candidates.push(candidate);
-                    }
-                    Ok(_) => {}
-                    Err(why) if is_first => return Err(why),
-                    Err(why) => self.notes.push(why),
-                }
-            }
+    /// Measures these candidates in turns.
+    fn turns(
+        &self,
+        some: &[usize],
+        busy_ns: &HashMap<String, Option<u64>>,
+        rounds: u32,
+        session: &Session<'_>,
+    ) -> ScenarioReport {
+        let share = share(self.plan, self.candidates.len(), rounds);
+        let contender = |&at: &usize| {
+            let candidate = &self.candidates[at];
+            let mut request = candidate.request.clone();
+            request.injections = stand_ins(&request.plan, busy_ns);
+            let trial = Trial::new(session, request, share);
+            (row_of(candidate), Box::new(trial) as Box<dyn Contender>)
+        };
+        measure(NAME, false, rounds, some.iter().map(contender).collect(), session)
+    }
+
+    fn measured<'b>(&'b self, rows: &'b [Row]) -> Vec<Measured<'b>> {
+        let measured = |(row, candidate): (&'b Row, &'b Candidate)| Measured {
+            row,
+            plan: &candidate.request.plan,
+            changes_meaning: candidate.alternative.ways.changes_meaning(),
+        };
+        rows.iter().zip(&self.candidates).map(measured).collect()
+    }
+
+    fn choose(&self, rows: &[Row], ruled_out: &RuledOut) -> Choice {
+        let period_ns = period_ns_max(self.plan).unwrap_or_default();
+        choose(&self.measured(rows), ruled_out, objective(self.plan), period_ns)
+    }
+
+    /// The candidates that lay the threads out as this one and give all links one way, and what
+    /// their figures say of each link.
+    fn of_links(&self, at: usize, measured: &[Measured<'_>]) -> (Vec<usize>, Vec<OfLink>) {
+        let layout = self.candidates[at].alternative.layout;
+        let is_one = |at: &usize| {
+            let Alternative { layout: of, ways, .. } = &self.candidates[*at].alternative;
+            *of == layout && matches!(ways, Ways::All(_)) && !ways.changes_meaning()
+        };
+        let same: Vec<usize> = (0..measured.len()).filter(is_one).collect();
+        let ways: Vec<_> = same.iter().map(|&at| measured[at].clone()).collect();
+        let period_ns = period_ns_max(self.plan).unwrap_or_default();
+        let links = each::of_layout(&ways, objective(self.plan), period_ns);
+        (same, links)
+    }
+
+    /// A way of its own for each link, in every layout where links do not agree on one, is measured
+    /// beside what stands there and the best so far. All others are out.
+    fn last_turns(
+        &mut self,
+        report: &mut ScenarioReport,
+        choice: &mut Choice,
+        ruled_out: &mut RuledOut,
+        busy_ns: &HashMap<String, Option<u64>>,
+        session: &Session<'_>,
+    ) {
+        let count = self.candidates.len();
+        self.mix(&report.rows);
+        if self.candidates.len() == count {
+            return;
         }
-        Ok(())
+        let mut some: Vec<usize> = [Some(0), choice.chosen].into_iter().flatten().collect();
+        some.dedup();
+        let others = (0..count).filter(|at| !some.contains(at));
+        ruled_out.extend(others.map(|at| (at, choice.words[at].clone())));
+        some.extend(count..self.candidates.len());
+        let last = self.turns(&some, busy_ns, report.rounds, session);
+        report.partial |= last.partial;
+        report.rows.resize_with(self.candidates.len(), Row::default);
+        for (at, row) in some.into_iter().zip(last.rows) {
+            report.rows[at] = row;
+        }
+        *choice = self.choose(&report.rows, ruled_out);
     }
 
-    /// An alternative that compiles, and the plan of its whole text.
-    fn candidate(&self, alternative: Alternative) -> Result<(Candidate, Plan), String> {
-        let spec = self.spec;
-        let text = edit(&spec.text, &alternative.changes).map_err(|why| why.to_string())?;
-        let plan = self.compiled(&text)?;
-        let alone = core_of(&text, &plan).ok_or("the spec is no graph with domains")?;
-        let inside = |node: &str| {
-            let found = plan.nodes.iter().position(|it| it.name == node);
-            found.is_some_and(|at| !plan.is_service(at))
-        };
-        let of_core = |(name, _): &&(String, String)| {
-            name.split_once('.').is_some_and(|(node, _)| inside(node))
-        };
-        let overrides = spec.overrides.iter().filter(of_core).cloned().collect();
-        let (file, base) = (spec.file.clone(), spec.base.clone());
-        let (machine, images) = (spec.machine.clone(), Vec::new());
-        let alone = Spec { file, text: alone, base, overrides, images, machine };
-        let mut core = compiled(&alone, &alone.text, self.kinds)
-            .map_err(|why| format!("its core cannot be measured without its services: {why}"))?;
-        tell_lines(&mut core, self.plan);
-        Ok((Candidate { alternative, text, request: RunRequest::new(alone, core) }, plan))
+    /// Adds the candidates with a way for each link.
+    fn mix(&mut self, rows: &[Row]) {
+        let mut made = vec![];
+        for &layout in ThreadLayout::ALL {
+            let first = self.candidates.iter().position(|it| it.alternative.layout == layout);
+            let Some(first) = first else { continue };
+            let (same, links) = self.of_links(first, &self.measured(rows));
+            let crossings: Vec<LinkWay> = same
+                .iter()
+                .filter_map(|&at| match self.candidates[at].alternative.ways {
+                    Ways::All(crossing) => Some(crossing),
+                    Ways::Each(_) => None,
+                })
+                .collect();
+            let Some(ways) = each::mixed(&crossings, &links) else { continue };
+            made.extend(
+                self.laid(layout).and_then(Result::ok).and_then(|it| it.with(Ways::Each(ways))),
+            );
+        }
+        made.into_iter().for_each(|alternative| self.add(alternative));
     }
 
-    fn compiled(&self, text: &str) -> Result<Plan, String> {
-        compiled(self.spec, text, self.kinds)
+    /// Runs the choice with the graph's own nodes, and another one if it does not hold: the figures
+    /// of the one that holds, if that is not what stands there.
+    fn with_own_nodes(
+        &self,
+        stands: &Observation,
+        report: &ScenarioReport,
+        choice: &mut Choice,
+        mut ruled_out: RuledOut,
+        session: &Session<'_>,
+    ) -> Option<Row> {
+        for _ in 0..TRIES {
+            let at = choice.chosen.filter(|&at| at > 0 && !session.is_stopped())?;
+            match self.holds(at, stands, session) {
+                Ok(row) => return Some(row),
+                Err(why) => ruled_out.insert(at, why),
+            };
+            *choice = self.choose(&report.rows, &ruled_out);
+        }
+        for at in 1..self.candidates.len() {
+            let why = "not run with the graph's own nodes: others were, and did not hold";
+            ruled_out.entry(at).or_insert_with(|| why.into());
+        }
+        *choice = self.choose(&report.rows, &ruled_out);
+        None
+    }
+
+    /// The figures of a candidate that runs with the graph's own nodes, or why it does not hold.
+    fn holds(&self, at: usize, stands: &Observation, session: &Session<'_>) -> Result<Row, String> {
+        let Observation { row: stands, watch, .. } = stands;
+        let told = "the choice with its own nodes: they move";
+        session.progress.at(told, Duration::ZERO, *watch);
+        let spec = Spec { text: self.candidates[at].text.clone(), ..self.spec.clone() };
+        let plan = self.compiled(&spec.text)?;
+        let request = RunRequest::new(spec, plan.clone());
+        let Observation { row, .. } = observe(request, *watch, session).map_err(|it| it.0)?;
+        let of = |row, plan| Measured { row, plan, changes_meaning: false };
+        match why_not(&of(&row, &plan), &of(stands, self.plan)) {
+            None => Ok(row),
+            Some(why) => Err(why),
+        }
     }
 }
 
@@ -233,7 +334,7 @@ fn share(plan: &Plan, count: usize, rounds: u32) -> Duration {
 }
 
 fn row_of(Candidate { alternative, request, .. }: &Candidate) -> Row {
-    let [transport, sync, wait, delivery] = alternative.crossings.words();
+    let [transport, sync, wait, delivery] = alternative.ways.words();
     let plan = &request.plan;
     let most = plan.links.iter().map(|link| plan.isolation(link)).max_by_key(|it| *it as u8);
     Row::of(&[
@@ -246,53 +347,9 @@ fn row_of(Candidate { alternative, request, .. }: &Candidate) -> Row {
     ])
 }
 
-/// What is measured where the threads stand, and not once more for each other layout.
-fn is_far_fetched(crossings: Crossings) -> bool {
-    crossings.changes_meaning() || matches!(crossings, Crossings::Stream(..))
-}
-
-/// What is the same of two plans that would run alike.
-fn signature(plan: &Plan) -> String {
-    let threads = plan.domains.iter().map(|domain| domain.threads().to_vec());
-    let links = plan.links.iter().map(|link| {
-        let options = (link.transport, link.sync, link.wait, link.delivery);
-        (link.fused, (!link.fused).then_some(options))
-    });
-    let (threads, links) = (threads.collect::<Vec<_>>(), links.collect::<Vec<_>>());
-    format!("{threads:?} {links:?}")
-}
-
-/// Whether every link has what must stand between its ends.
-fn keeps_floors(plan: &Plan, of: &Plan) -> bool {
-    core_links(plan).all(|(at, _)| {
-        let name = plan.link_name(at);
-        let same = (0..of.links.len()).find(|&other| of.link_name(other) == name);
-        same.is_some_and(|same| of.isolation(&of.links[same]).holds(floor(plan, at)))
-    })
-}
-
-/// The requirements of the core get the lines on which they stand in the user's spec.
-fn tell_lines(core: &mut Plan, user: &Plan) {
-    for at in 0..core.requirements.len() {
-        let (bound, subject) = (core.requirements[at].bound, core.requirements[at].subject(core));
-        let is_it = |it: &&Requirement| it.bound == bound && it.subject(user) == subject;
-        if let Some(written) = user.requirements.iter().find(is_it) {
-            core.requirements[at].line = written.line;
-        }
-    }
-}
-
 /// Every node of the core is imitated.
-fn stand_ins(core: &Plan, busy_ns: &HashMap<&str, Option<u64>>) -> Vec<Injection> {
+fn stand_ins(core: &Plan, busy_ns: &HashMap<String, Option<u64>>) -> Vec<Injection> {
     let busy_ns = |name: &str| busy_ns.get(name).copied().flatten().unwrap_or(0);
     let nodes = core.nodes.iter().enumerate();
     nodes.map(|(at, node)| Injection::stand_in(at, busy_ns(&node.name))).collect()
-}
-
-/// The plan of a text in the place of the spec's; the error is the first of the text.
-fn compiled(spec: &Spec, text: &str, kinds: &[&'static Kind]) -> Result<Plan, String> {
-    let Spec { file, overrides, images, machine, .. } = spec;
-    let source = SpecSource { file, text, overrides, images };
-    compile(&source, kinds, machine)
-        .map_err(|errors| errors.first().map_or_else(String::new, |error| error.message.clone()))
 }

@@ -1,6 +1,8 @@
 //! What a graph could be instead: its nodes on other threads, its links with other options. Each
 //! alternative is a set of edits of the spec, so that what is measured is what is written.
 
+use std::collections::BTreeMap;
+
 use sinew_spec::duration_text;
 use sinew_spec::edit::{Change, PathStep, Places};
 use sinew_spec::plan::{
@@ -29,52 +31,36 @@ words! {
     }
 }
 
-/// The options of all links of the core that leave a thread.
+/// The options of a link that leaves a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Crossings {
-    AsTheyStand,
+pub(super) enum LinkWay {
+    AsItStands,
     /// The memory of one process, or of two.
     Memory(Sync, Wait),
     Stream(Transport, Wait),
-    /// As they stand, but for what arrives.
+    /// As it stands, but for what arrives.
     Delivery(Delivery),
 }
 
-impl Crossings {
+impl LinkWay {
     /// In the order in which one of equals is preferred: nothing to change, then what is simplest.
-    const ALL: [Crossings; 15] = [
-        Crossings::AsTheyStand,
-        Crossings::Memory(Sync::LockFree, Wait::Park),
-        Crossings::Memory(Sync::LockFree, Wait::SpinThenPark),
-        Crossings::Memory(Sync::LockFree, Wait::Spin),
-        Crossings::Memory(Sync::LockFree, Wait::Yield),
-        Crossings::Memory(Sync::Mutex, Wait::Park),
-        Crossings::Memory(Sync::Mutex, Wait::Spin),
-        Crossings::Stream(Transport::Pipe, Wait::Park),
-        Crossings::Stream(Transport::Pipe, Wait::Spin),
-        Crossings::Stream(Transport::Unix, Wait::Park),
-        Crossings::Stream(Transport::Unix, Wait::Spin),
-        Crossings::Stream(Transport::Tcp, Wait::Park),
-        Crossings::Stream(Transport::Tcp, Wait::Spin),
-        Crossings::Delivery(Delivery::Queue),
-        Crossings::Delivery(Delivery::Latest),
+    const ALL: [LinkWay; 15] = [
+        LinkWay::AsItStands,
+        LinkWay::Memory(Sync::LockFree, Wait::Park),
+        LinkWay::Memory(Sync::LockFree, Wait::SpinThenPark),
+        LinkWay::Memory(Sync::LockFree, Wait::Spin),
+        LinkWay::Memory(Sync::LockFree, Wait::Yield),
+        LinkWay::Memory(Sync::Mutex, Wait::Park),
+        LinkWay::Memory(Sync::Mutex, Wait::Spin),
+        LinkWay::Stream(Transport::Pipe, Wait::Park),
+        LinkWay::Stream(Transport::Pipe, Wait::Spin),
+        LinkWay::Stream(Transport::Unix, Wait::Park),
+        LinkWay::Stream(Transport::Unix, Wait::Spin),
+        LinkWay::Stream(Transport::Tcp, Wait::Park),
+        LinkWay::Stream(Transport::Tcp, Wait::Spin),
+        LinkWay::Delivery(Delivery::Queue),
+        LinkWay::Delivery(Delivery::Latest),
     ];
-
-    /// As a row of the report names it: transport, sync, wait, delivery.
-    pub(super) fn words(self) -> [&'static str; 4] {
-        const SAME: &str = "same";
-        match self {
-            Crossings::AsTheyStand => [SAME; 4],
-            Crossings::Memory(sync, wait) => ["memory", sync.word(), wait.word(), SAME],
-            Crossings::Stream(transport, wait) => [transport.word(), "-", wait.word(), SAME],
-            Crossings::Delivery(delivery) => [SAME, SAME, SAME, delivery.word()],
-        }
-    }
-
-    /// Whether other messages may arrive than now: that is for the user to choose.
-    pub(super) fn changes_meaning(self) -> bool {
-        matches!(self, Crossings::Delivery(_))
-    }
 
     /// What a link would be: its options as the spec would write them, `None` without one.
     fn options(
@@ -84,8 +70,8 @@ impl Crossings {
     ) -> Vec<(&'static str, Option<&'static str>)> {
         let memory = if in_one_domain { Transport::InProcess } else { Transport::SharedMemory };
         match self {
-            Crossings::AsTheyStand => vec![],
-            Crossings::Memory(sync, wait) => {
+            LinkWay::AsItStands => vec![],
+            LinkWay::Memory(sync, wait) => {
                 let mut options = vec![];
                 let differs = |is: bool, option| if is { None } else { Some(option) };
                 options
@@ -94,16 +80,59 @@ impl Crossings {
                 options.extend(differs(link.wait == wait, ("wait", Some(wait.word()))));
                 options
             }
-            Crossings::Stream(transport, wait) => vec![
+            LinkWay::Stream(transport, wait) => vec![
                 ("transport", Some(transport.word())),
                 ("sync", None),
                 ("wait", Some(wait.word())),
             ],
-            Crossings::Delivery(Delivery::Latest) => {
+            LinkWay::Delivery(Delivery::Latest) => {
                 vec![("delivery", Some("latest")), ("capacity", None), ("full", None)]
             }
-            Crossings::Delivery(delivery) => vec![("delivery", Some(delivery.word()))],
+            LinkWay::Delivery(delivery) => vec![("delivery", Some(delivery.word()))],
         }
+    }
+}
+
+/// What the links of the core that leave a thread become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ways {
+    /// All the same.
+    All(LinkWay),
+    /// Each its own, by the link's name.
+    Each(BTreeMap<String, LinkWay>),
+}
+
+impl Ways {
+    fn of(&self, link: &str) -> LinkWay {
+        match self {
+            Ways::All(crossing) => *crossing,
+            Ways::Each(each) => each.get(link).copied().unwrap_or(LinkWay::AsItStands),
+        }
+    }
+
+    /// As a row of the report names them: transport, sync, wait, delivery.
+    pub(super) fn words(&self) -> [&'static str; 4] {
+        const SAME: &str = "same";
+        const EACH: &str = "each";
+        match *self {
+            Ways::All(LinkWay::AsItStands) => [SAME; 4],
+            Ways::All(LinkWay::Memory(sync, wait)) => ["memory", sync.word(), wait.word(), SAME],
+            Ways::All(LinkWay::Stream(transport, wait)) => {
+                [transport.word(), "-", wait.word(), SAME]
+            }
+            Ways::All(LinkWay::Delivery(delivery)) => [SAME, SAME, SAME, delivery.word()],
+            Ways::Each(_) => [EACH, EACH, EACH, SAME],
+        }
+    }
+
+    /// Whether other messages may arrive than now: that is for the user to choose.
+    pub(super) fn changes_meaning(&self) -> bool {
+        matches!(self, Ways::All(LinkWay::Delivery(_)))
+    }
+
+    /// What is measured where the threads stand, and not once more for each other layout.
+    pub(super) fn is_far_fetched(&self) -> bool {
+        self.changes_meaning() || matches!(self, Ways::All(LinkWay::Stream(..)))
     }
 }
 
@@ -111,7 +140,7 @@ impl Crossings {
 #[derive(Clone, Debug)]
 pub(super) struct Alternative {
     pub(super) layout: ThreadLayout,
-    pub(super) crossings: Crossings,
+    pub(super) ways: Ways,
     pub(super) changes: Vec<Change>,
 }
 
@@ -266,15 +295,16 @@ fn released_by_input(domain: &Domain) -> Option<String> {
     Some(format!("{{realtime: {{{realtime}}}{user}}}"))
 }
 
-/// The edits that give all links that leave a thread in `laid`, a plan of the text at `places`,
+/// The edits that give the links that leave a thread in `laid`, a plan of the text at `places`,
 /// these options.
-fn cross(laid: &Plan, places: &Places, crossings: Crossings) -> Option<Vec<Change>> {
+fn cross(laid: &Plan, places: &Places, ways: &Ways) -> Option<Vec<Change>> {
     let mut changes = vec![];
     for (at, link) in core_links(laid).filter(|(_, link)| !link.fused) {
         let domain = |node: usize| laid.nodes[node].domain;
         let in_one_domain = domain(link.from.node) == domain(link.to.node);
         let to = place_of(laid, places, at)?;
-        let options = crossings.options(link, in_one_domain).into_iter();
+        let crossing = ways.of(&laid.link_name(at));
+        let options = crossing.options(link, in_one_domain).into_iter();
         changes.extend(options.map(|(key, value)| Change {
             to: to.clone(),
             key: key.into(),
@@ -293,18 +323,27 @@ fn place_of(plan: &Plan, places: &Places, link: usize) -> Option<Vec<PathStep>> 
     places.link((name(link.from.node), &from), (name(link.to.node), &to))
 }
 
-/// All alternatives of a layout that was made by `changes`; the first leaves the links as they are.
-pub(super) fn of_layout(
-    laid: &Plan,
-    places: &Places,
-    layout: ThreadLayout,
-    changes: &[Change],
-) -> Vec<Alternative> {
-    let alternative = |&crossings: &Crossings| {
-        let more = cross(laid, places, crossings)?;
-        Some(Alternative { layout, crossings, changes: [changes, &more].concat() })
-    };
-    Crossings::ALL.iter().filter_map(alternative).collect()
+/// The threads of an alternative, before its links are chosen.
+pub(super) struct Laid {
+    pub(super) layout: ThreadLayout,
+    pub(super) changes: Vec<Change>,
+    /// The text with the changes, where its parts stand, and its plan.
+    pub(super) places: Places,
+    pub(super) plan: Plan,
+}
+
+impl Laid {
+    /// With one way for all links; the first leaves them as they are.
+    pub(super) fn uniform(&self) -> Vec<Alternative> {
+        LinkWay::ALL.iter().filter_map(|&crossing| self.with(Ways::All(crossing))).collect()
+    }
+
+    /// With these ways.
+    pub(super) fn with(&self, ways: Ways) -> Option<Alternative> {
+        let more = cross(&self.plan, &self.places, &ways)?;
+        let changes = [&self.changes[..], &more].concat();
+        Some(Alternative { layout: self.layout, ways, changes })
+    }
 }
 
 #[cfg(test)]

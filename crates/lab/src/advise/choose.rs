@@ -1,6 +1,9 @@
 //! Which alternative is taken, and why not the others: from figures alone.
 
+use std::collections::BTreeMap;
+
 use sinew_figures::Interval;
+use sinew_figures::units::time;
 use sinew_report::{Kept, judge_cpu, judge_latency};
 use sinew_spec::plan::{Bound, Plan, RequiredOf, Requirement};
 
@@ -17,7 +20,7 @@ const CPU_ALIKE: (f64, f64) = (2.0, 0.1);
 
 /// What is to be made small among all that meet the requirements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Objective {
+pub(super) enum Objective {
     /// Nothing bounds a latency: the shortest cycle.
     Latency,
     /// The latency is bounded: the least CPU time that keeps it.
@@ -26,13 +29,13 @@ pub enum Objective {
 
 /// An alternative that was measured.
 #[derive(Clone, Debug)]
-pub struct Measured<'a> {
+pub(super) struct Measured<'a> {
     /// Its figures.
-    pub row: &'a Row,
+    pub(super) row: &'a Row,
     /// Its plan.
-    pub plan: &'a Plan,
+    pub(super) plan: &'a Plan,
     /// Whether other messages may arrive than now: it is measured and never chosen.
-    pub changes_meaning: bool,
+    pub(super) changes_meaning: bool,
 }
 
 /// The outcome.
@@ -48,8 +51,22 @@ pub struct Choice {
     pub alike: Vec<usize>,
 }
 
+/// Alternatives that are not taken whatever their figures are, and why: what was seen elsewhere.
+pub(super) type RuledOut = BTreeMap<usize, String>;
+
+/// By which figures of a row alternatives are compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct By<'a> {
+    pub(super) objective: Objective,
+    /// A measure.
+    pub(super) latency: &'a str,
+    /// A figure.
+    pub(super) cpu: &'a str,
+    pub(super) period_ns: u64,
+}
+
 /// What the requirements make small.
-pub fn objective(plan: &Plan) -> Objective {
+pub(super) fn objective(plan: &Plan) -> Objective {
     let bounds_latency =
         |it: &Requirement| matches!(it.bound, Bound::Latency(_) | Bound::LatencyMax(_));
     match plan.requirements.iter().any(bounds_latency) {
@@ -60,42 +77,58 @@ pub fn objective(plan: &Plan) -> Objective {
 
 /// Chooses. The first alternative is what stands there; the others follow in the order in which one
 /// of equals is preferred. The period is that of the cycles.
-pub fn choose(all: &[Measured<'_>], objective: Objective, period_ns: u64) -> Choice {
+pub(super) fn choose(
+    all: &[Measured<'_>],
+    ruled_out: &RuledOut,
+    objective: Objective,
+    period_ns: u64,
+) -> Choice {
     let judged: Vec<Vec<(Kept, String)>> = all.iter().map(judge).collect();
     let keeps = |at: &usize| {
         all[*at].row.skipped.is_none()
             && all[*at].row.measure(CYCLE).is_some_and(|it| !it.rounds.is_empty())
             && judged[*at].iter().all(|(kept, _)| *kept == Kept::Yes)
     };
-    let good: Vec<usize> =
-        (0..all.len()).filter(|at| keeps(at) && !all[*at].changes_meaning).collect();
-    let near = match objective {
-        Objective::Latency => best_of(all, &good, Objective::Latency, SLACK * period_ns as f64),
-        Objective::CpuTime => good,
-    };
-    let cheap = best_of(all, &near, Objective::CpuTime, 0.0);
-    let alike = best_of(all, &cheap, Objective::Latency, 0.0);
+    let good = (0..all.len())
+        .filter(|at| !all[*at].changes_meaning && !ruled_out.contains_key(at) && keeps(at));
+    let by = By { objective, latency: CYCLE, cpu: CPU, period_ns };
+    let alike = best(all, good.collect(), &by);
     // What stands there stays if nothing is shown to be better; else the first of equals.
     let chosen = alike.first().copied();
-    let words = (0..all.len()).map(|at| words(all, at, chosen, &alike, &judged[at])).collect();
+    let words = |at: usize| match ruled_out.get(&at) {
+        Some(why) => why.clone(),
+        None => words(all, at, chosen, &alike, &judged[at]),
+    };
+    let words = (0..all.len()).map(words).collect();
     let contradictions = if chosen.is_none() { contradictions(all, &judged) } else { vec![] };
     let alike = alike.into_iter().filter(|&at| Some(at) != chosen).collect();
     Choice { chosen, words, contradictions, alike }
 }
 
+/// Those of `some` that nothing tells from the best of them.
+pub(super) fn best(all: &[Measured<'_>], some: Vec<usize>, by: &By<'_>) -> Vec<usize> {
+    let cpu = By { objective: Objective::CpuTime, ..*by };
+    let latency = By { objective: Objective::Latency, ..*by };
+    let near = match by.objective {
+        Objective::Latency => best_of(all, &some, &latency, SLACK * by.period_ns as f64),
+        Objective::CpuTime => some,
+    };
+    best_of(all, &best_of(all, &near, &cpu, 0.0), &latency, 0.0)
+}
+
 /// Those of `some` that cannot be told from the best, or are worse by no more than `within`.
-fn best_of(all: &[Measured<'_>], some: &[usize], objective: Objective, within: f64) -> Vec<usize> {
-    let value = |at: usize| value(all[at].row, objective);
+fn best_of(all: &[Measured<'_>], some: &[usize], by: &By<'_>, within: f64) -> Vec<usize> {
+    let value = |at: usize| value(all[at].row, by);
     let best = some.iter().copied().min_by(|&a, &b| value(a).total_cmp(&value(b)));
     let Some(best) = best else { return vec![] };
     let alike = |at: &usize| {
-        value(*at) - value(best) <= within || is_alike(all[*at].row, all[best].row, objective)
+        value(*at) - value(best) <= within || is_alike(all[*at].row, all[best].row, by)
     };
     some.iter().copied().filter(alike).collect()
 }
 
 /// Every requirement of the alternative's plan, as its figures show it.
-fn judge(of: &Measured<'_>) -> Vec<(Kept, String)> {
+pub(super) fn judge(of: &Measured<'_>) -> Vec<(Kept, String)> {
     let Measured { row, plan, .. } = of;
     let unseen = || (Kept::NotShown, "nothing was observed".to_owned());
     let latency = |name: &str, most_ns, of_all| {
@@ -126,28 +159,28 @@ fn judge(of: &Measured<'_>) -> Vec<(Kept, String)> {
     plan.requirements.iter().map(of_requirement).collect()
 }
 
-fn cycle(row: &Row) -> Option<&Measure> {
-    row.measure(CYCLE)
-}
-
-fn value(row: &Row, objective: Objective) -> f64 {
-    let value = match objective {
-        Objective::CpuTime => row.figure(CPU),
-        Objective::Latency => cycle(row).and_then(Measure::spread).map(|it| it.median),
+fn value(row: &Row, by: &By<'_>) -> f64 {
+    let value = match by.objective {
+        Objective::CpuTime => row.figure(by.cpu),
+        Objective::Latency => row.measure(by.latency).and_then(Measure::spread).map(|it| it.median),
     };
     value.unwrap_or(f64::INFINITY)
 }
 
 /// Whether a row cannot be told from the best, or is so little worse that it is not worth a change.
-fn is_alike(row: &Row, best: &Row, objective: Objective) -> bool {
-    if objective == Objective::CpuTime {
-        let (this, best) = (value(row, objective), value(best, objective));
+fn is_alike(row: &Row, best: &Row, by: &By<'_>) -> bool {
+    if by.objective == Objective::CpuTime {
         // Where nobody has read it, it is no reason for anything.
-        let is_more = this - best > CPU_ALIKE.0.max(best * CPU_ALIKE.1);
-        return !is_more;
+        return !is_more_cpu(value(row, by), value(best, by));
     }
-    let over = cycle(row).zip(cycle(best)).and_then(|(row, best)| row.over(best));
+    let over = row.measure(by.latency).zip(best.measure(by.latency));
+    let over = over.and_then(|(row, best)| row.over(best));
     over.is_some_and(|over: Interval| !over.is_firm() || over.low <= 1.0 + WORTH)
+}
+
+/// Whether one CPU time, % of a CPU, is more than the other by what counts.
+fn is_more_cpu(this: f64, than: f64) -> bool {
+    this - than > CPU_ALIKE.0.max(than * CPU_ALIKE.1)
 }
 
 fn words(
@@ -172,21 +205,26 @@ fn words(
     }
     let Some(best) = chosen.map(|chosen| all[chosen].row) else { return String::new() };
     if *changes_meaning {
-        return format!("{}; other messages may arrive: yours to choose", beside(row, best));
+        return format!("{}; other messages may arrive: yours to choose", takes(row, best, CYCLE));
     }
     if alike.contains(&at) {
         return "not distinguishable from the choice".into();
     }
-    let cpu = |row: &Row| row.figure(CPU).unwrap_or_default();
-    format!("{:+.0} % of a CPU; {}", cpu(row) - cpu(best), beside(row, best))
+    beside(row, best, CYCLE, CPU)
 }
 
-/// The cycle beside that of the choice, in words.
-fn beside(row: &Row, best: &Row) -> String {
-    let over = cycle(row).zip(cycle(best)).and_then(|(row, best)| row.over(best));
-    match over {
-        Some(over) if over.differs_from_one() => format!("cycle {over:.2} times as long"),
-        Some(_) => "cycle not distinguishable".into(),
+/// A row beside the best, in words: its CPU time and a measure.
+pub(super) fn beside(row: &Row, best: &Row, measure: &str, cpu: &str) -> String {
+    let used = |row: &Row| row.figure(cpu).unwrap_or_default();
+    format!("{:+.0} % of a CPU; {}", used(row) - used(best), takes(row, best, measure))
+}
+
+fn takes(row: &Row, best: &Row, measure: &str) -> String {
+    let what = if measure == CYCLE { "cycle " } else { "" };
+    let over = row.measure(measure).zip(best.measure(measure));
+    match over.and_then(|(row, best)| row.over(best)) {
+        Some(over) if over.differs_from_one() => format!("{what}{over:.2} times as long"),
+        Some(_) => format!("{what}not distinguishable"),
         None => "not measured".into(),
     }
 }
@@ -226,6 +264,38 @@ fn contradictions(all: &[Measured<'_>], judged: &[Vec<(Kept, String)>]) -> Vec<S
         texts.push("no alternative here keeps all requirements, though each two are kept".into());
     }
     texts
+}
+
+/// Why an alternative that ran with the graph's own nodes is not taken, beside what stands there;
+/// `None` if it holds.
+pub(super) fn why_not(own: &Measured<'_>, stands: &Measured<'_>) -> Option<String> {
+    let broken = |of: &Measured<'_>| {
+        let judged = judge(of).into_iter().zip(&of.plan.requirements);
+        let mut broken = judged.filter(|((kept, _), _)| *kept != Kept::Yes);
+        broken.next().map(|((kept, seen), requirement)| {
+            let Requirement { bound, line, .. } = requirement;
+            let subject = requirement.subject(of.plan);
+            format!("with its own nodes {}: {subject}, {bound} (line {line}): {seen}", kept.word())
+        })
+    };
+    if let Some(why) = broken(own) {
+        return Some(why);
+    }
+    if broken(stands).is_some() {
+        return None;
+    }
+    let cpu = |of: &Measured<'_>| of.row.figure(CPU);
+    let cycle = |of: &Measured<'_>| of.row.measure(CYCLE)?.distribution.quantile(0.5);
+    let (Some(cycle_ns), Some(stands_ns)) = (cycle(own), cycle(stands)) else {
+        return Some("with its own nodes not shown: too few cycles were seen".into());
+    };
+    let is_shorter = (cycle_ns as f64) < stands_ns as f64 * (1.0 - WORTH);
+    let is_cheaper =
+        cpu(own).zip(cpu(stands)).is_some_and(|(own, stands)| is_more_cpu(stands, own));
+    (!is_shorter && !is_cheaper).then(|| {
+        let (cycle, stands) = (time(cycle_ns as f64), time(stands_ns as f64));
+        format!("with its own nodes no better than what stands there: cycle {cycle} and {stands}")
+    })
 }
 
 #[cfg(test)]

@@ -1,57 +1,66 @@
-//! The graph as it is, watched for a while: how long its nodes compute.
+//! A graph with its own nodes, watched for a while: what it costs, and how long its nodes compute.
 
 use std::time::Duration;
 
-use sinew_core::clock::now_ns;
+use sinew_core::clock::Clock;
 use sinew_core::trace::{Record, ThreadId};
 use sinew_report::{Observed, Stats};
-use sinew_runtime::run::{Outcome, Run, RunRequest};
+use sinew_runtime::run::RunRequest;
+use sinew_spec::plan::Plan;
 
-use crate::graph::faults;
+use super::trial::Trial;
+use crate::report::Row;
 use crate::rounds::Session;
 use crate::scenario::CannotRun;
 
-/// Longest pause between two looks.
-const LOOK: Duration = Duration::from_millis(100);
+/// It is started so often: each start finds other places for threads, and on a shared machine the
+/// median of one start may be a fifth off that of the next.
+const STARTS: u32 = 3;
 
-/// Runs a graph, services and all, for so long, or until it ends by itself. Its actuators move.
-/// The median execution time of each node of the plan, ns; `None` of a service.
+/// What was seen.
+pub struct Observation {
+    /// Median execution time of each node of the plan, ns; `None` of a service.
+    pub(super) busy_ns: Vec<Option<u64>>,
+    /// The figures, as of an alternative.
+    pub(super) row: Row,
+    /// How long it was watched.
+    pub(super) watch: Duration,
+}
+
+/// Runs a graph, services and all, for so long, in [`STARTS`] parts; each may end by itself. Its
+/// actuators move.
 ///
 /// # Errors
 /// It cannot be started, it faulted, or a node of its core never ran.
 pub fn observe(
     request: RunRequest,
-    duration: Duration,
+    watch: Duration,
     session: &Session<'_>,
-) -> Result<Vec<Option<u64>>, CannotRun> {
+) -> Result<Observation, CannotRun> {
     let plan = request.plan.clone();
     let (mut stats, mut observed) = (Stats::new(&plan), Observed::default());
-    let run = Run::start(request);
-    let mut run = run.map_err(|error| CannotRun(format!("cannot start the graph: {error}")))?;
-    let clock = run.clock();
-    let mut take = |id: ThreadId, record: &Record| {
+    let mut take = |id: ThreadId, record: &Record, clock: Clock| {
         let Some(thread) = stats.thread(id) else { return };
         observed.read(record, thread.nodes.len(), clock);
         stats.add(id, &observed);
     };
-    while run.poll(LOOK, &mut take) {
-        let runs_ns = now_ns().saturating_sub(run.started_ns());
-        let is_over = u128::from(runs_ns) >= duration.as_nanos();
-        if (is_over || session.is_stopped()) && !run.is_ending() {
-            run.stop_for("it was watched for long enough");
-        }
+    let mut row = Row::of(&[("nodes", "own")]);
+    let mut trial = Trial::new(session, request, watch / STARTS);
+    for _ in 0..STARTS {
+        let seen = trial.add_round(&mut row, &mut take);
+        seen.map_err(|why| CannotRun(format!("while the graph was watched, {why}")))?;
     }
-    if run.outcome() == Outcome::Faulted {
-        return Err(CannotRun(format!("while it was watched, {}", faults(&run))));
-    }
+    Ok(Observation { busy_ns: busy_ns(&plan, &stats).map_err(CannotRun)?, row, watch })
+}
+
+fn busy_ns(plan: &Plan, stats: &Stats) -> Result<Vec<Option<u64>>, String> {
     let mut busy_ns = vec![None; plan.nodes.len()];
     for thread in &stats.threads {
-        for (&node, seen) in thread.id.nodes(&plan).iter().zip(&thread.nodes) {
+        for (&node, seen) in thread.id.nodes(plan).iter().zip(&thread.nodes) {
             let median = seen.execution.quantile(0.5).or(seen.execution.max());
             let name = &plan.nodes[node].name;
-            busy_ns[node] = Some(median.ok_or_else(|| {
-                CannotRun(format!("node '{name}' never ran while the graph was watched"))
-            })?);
+            let never = || format!("node '{name}' never ran while the graph was watched");
+            busy_ns[node] = Some(median.ok_or_else(never)?);
         }
     }
     Ok(busy_ns)

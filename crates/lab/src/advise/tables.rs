@@ -6,14 +6,61 @@ use sinew_figures::units::time;
 use sinew_spec::plan::{Link, Plan};
 
 use super::choose::{Choice, Measured};
+use super::each::OfLink;
 use super::trial::{CPU, CYCLE, cpu_of};
-use crate::report::{Row, Table};
+use crate::report::{Measure, Row, Table};
 
-/// All of them.
-pub(super) fn all(measured: &[Measured<'_>], choice: &Choice) -> Vec<Table> {
+/// All but that of the ways.
+pub(super) fn all(measured: &[Measured<'_>], choice: &Choice, own_nodes: &[Row]) -> Vec<Table> {
     let Some(stands) = measured.first() else { return vec![] };
     let chosen = choice.chosen.and_then(|at| measured.get(at)).unwrap_or(stands);
-    vec![alternatives(measured, choice), links(stands, chosen), domains(stands, chosen)]
+    let mut all =
+        vec![alternatives(measured, choice), links(stands, chosen), domains(stands, chosen)];
+    if let [stands, others @ ..] = own_nodes {
+        all.push(own(stands, chosen, others.first().unwrap_or(stands)));
+    }
+    all
+}
+
+/// What each link of a layout says of each way that all were measured with; `measured` holds the
+/// ways in the order of the words.
+pub(super) fn ways(measured: &[Measured<'_>], links: &[OfLink]) -> Table {
+    let row = |of: &OfLink, way: usize| {
+        let Measured { row, .. } = &measured[way];
+        let mark = if of.best == Some(way) { "-> " } else { "   " };
+        let [p50, p99, max] = times(row, &of.link);
+        let cpu = percent(row.figure(&of.cpu));
+        let ways: Vec<_> =
+            ["transport", "sync", "wait"].iter().filter_map(|it| row.axis(it)).collect();
+        let way_word = format!("{mark}{}", ways.join("/"));
+        vec![of.link.clone(), way_word, p50, p99, max, cpu, of.words[way].clone()]
+    };
+    let of_link = |of: &OfLink| (0..measured.len()).map(|way| row(of, way)).collect::<Vec<_>>();
+    let title = "Each link in each way, in the layout of the advice; CPU of its reader's domain";
+    let columns = ["link", "way", "p50", "p99", "max", "CPU", "why"];
+    Table::of(title, columns, links.iter().flat_map(of_link).collect())
+}
+
+/// What was predicted of the choice, beside what was seen with the graph's own nodes.
+fn own(stands: &Row, chosen: &Measured<'_>, seen: &Row) -> Table {
+    let links = chosen.plan.links.iter().enumerate().map(|(at, _)| chosen.plan.link_name(at));
+    let p50 = |row: &Row, name: &str| row.measure(name)?.distribution.quantile(0.5);
+    let row = |name: String| {
+        let (predicted, seen_ns) = (p50(chosen.row, &name), p50(seen, &name));
+        let over = predicted.zip(seen_ns).map(|(was, is)| is as f64 / was.max(1) as f64);
+        let shown = |ns: Option<u64>| ns.map_or("-".into(), |ns| time(ns as f64));
+        let over = over.map_or("-".into(), |over| format!("{over:.2}"));
+        let stood = shown(p50(stands, &name));
+        let starts = seen.measure(&name).and_then(Measure::spread);
+        let starts =
+            starts.map_or("-".into(), |it| format!("{} to {}", time(it.low), time(it.high)));
+        vec![name.replace('_', " "), stood, shown(predicted), shown(seen_ns), starts, over]
+    };
+    let rows = std::iter::once(CYCLE.to_owned()).chain(links).map(row).collect();
+    let title = "P50 with the graph's own nodes: as it stands, and as it would be";
+    let columns =
+        ["", "stands there", "stand-ins", "its own nodes", "in each start", "own over stand-ins"];
+    Table::of(title, columns, rows)
 }
 
 fn alternatives(measured: &[Measured<'_>], choice: &Choice) -> Table {

@@ -1,5 +1,5 @@
-//! One alternative as it is measured: the core alone, with stand-ins that compute as long as the
-//! nodes do and move nothing.
+//! One alternative as it is measured: with stand-ins that compute as long as the nodes do and move
+//! nothing, or with its own nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -102,50 +102,13 @@ impl<'a> Trial<'a> {
         Trial { session, request, share, used, wall_ns, overruns, unread }
     }
 
-    fn run(&mut self) -> Result<Seen, String> {
-        let plan = &self.request.plan;
-        let mut seen = Seen::new(plan).ok_or("no clock releases a cycle")?;
-        let run = Run::start(self.request.clone());
-        let mut run = run.map_err(|error| format!("it cannot be started: {error}"))?;
-        let clock = run.clock();
-        let mut begun: Option<(u64, Vec<u64>)> = None;
-        while run.poll(LOOK.min(self.share / 4), &mut |id, record| seen.take(id, record, clock)) {
-            if run.is_ending() {
-                continue;
-            }
-            let pids = run.pids();
-            if begun.is_none() && seen.cycles.latency.n() > 0 {
-                begun = Some((now_ns(), cpu_ns(&pids)));
-            }
-            let wall_ns = begun.as_ref().map_or(0, |begun| now_ns().saturating_sub(begun.0));
-            if u128::from(wall_ns) < self.share.as_nanos() && !self.session.is_stopped() {
-                continue;
-            }
-            let before = begun.iter().flat_map(|(_, before)| before);
-            for (domain, (now, before)) in cpu_ns(&pids).iter().zip(before).enumerate() {
-                *self.used.entry(domain).or_default() += now.saturating_sub(*before);
-            }
-            self.wall_ns += wall_ns;
-            run.stop();
-        }
-        if run.outcome() == Outcome::Faulted {
-            return Err(faults(&run));
-        }
-        self.overruns += seen.cycles.overruns;
-        self.unread += run.records_lost();
-        Ok(seen)
-    }
-}
-
-/// CPU time of each domain's process so far; 0 of one that has ended.
-fn cpu_ns(pids: &[Option<u32>]) -> Vec<u64> {
-    let used = |pid: &Option<u32>| pid.and_then(|pid| process::cpu(pid).ok());
-    pids.iter().map(|pid| used(pid).unwrap_or_default().as_nanos() as u64).collect()
-}
-
-impl Contender for Trial<'_> {
-    fn round(&mut self, row: &mut Row) -> Result<(), String> {
-        let seen = self.run()?;
+    /// One start, with this told of every record; adds what was seen as a round.
+    pub(super) fn add_round(
+        &mut self,
+        row: &mut Row,
+        also: &mut dyn FnMut(ThreadId, &Record, Clock),
+    ) -> Result<(), String> {
+        let seen = self.run(also)?;
         seen.cycles.add_to(row, None, true);
         for link in &seen.links.rows {
             let measure = row.measure_mut(&self.request.plan.link_name(link.link));
@@ -158,16 +121,84 @@ impl Contender for Trial<'_> {
             let name = cycles_of(&self.request.plan.domains[*domain].name);
             row.measure_mut(&name).distribution.merge(times);
         }
-        let share = |ns: u64| ns as f64 / self.wall_ns.max(1) as f64 * 100.0;
-        let all: u64 = self.used.values().sum();
-        row.figures = vec![Figure::of(CPU, "%", share(all))];
-        for (&domain, &ns) in &self.used {
-            let name = cpu_of(&self.request.plan.domains[domain].name);
-            row.figures.push(Figure::of(&name, "%", share(ns)));
-        }
-        row.figures.push(Figure::of("overruns", "", self.overruns as f64));
-        row.figures.push(Figure::of("unread", "", self.unread as f64));
+        row.figures = self.figures();
         Ok(())
+    }
+
+    fn run(&mut self, also: &mut dyn FnMut(ThreadId, &Record, Clock)) -> Result<Seen, String> {
+        let plan = &self.request.plan;
+        let mut seen = Seen::new(plan).ok_or("no clock releases a cycle")?;
+        let run = Run::start(self.request.clone());
+        let mut run = run.map_err(|error| format!("it cannot be started: {error}"))?;
+        let clock = run.clock();
+        let mut begun: Option<(u64, Vec<u64>)> = None;
+        // What was used when it was last looked at: who ends by itself is gone then.
+        let mut used = (0, vec![]);
+        let look = LOOK.min(self.share / 4);
+        let mut take = |seen: &mut Seen, id: ThreadId, record: &Record| {
+            seen.take(id, record, clock);
+            also(id, record, clock);
+        };
+        while run.poll(look, &mut |id, record| take(&mut seen, id, record)) {
+            if run.is_ending() {
+                continue;
+            }
+            let now = cpu_ns(&run.pids());
+            if begun.is_none() && seen.cycles.latency.n() > 0 {
+                begun = Some((now_ns(), now.clone()));
+            }
+            let Some((begun_ns, before)) = &begun else {
+                if self.session.is_stopped() {
+                    run.stop();
+                }
+                continue;
+            };
+            let since = |(now, before): (&u64, &u64)| now.saturating_sub(*before);
+            used =
+                (now_ns().saturating_sub(*begun_ns), now.iter().zip(before).map(since).collect());
+            if u128::from(used.0) >= self.share.as_nanos() || self.session.is_stopped() {
+                run.stop_for("it was watched for long enough");
+            }
+        }
+        if run.outcome() == Outcome::Faulted {
+            return Err(faults(&run));
+        }
+        self.wall_ns += used.0;
+        for (domain, ns) in used.1.into_iter().enumerate() {
+            *self.used.entry(domain).or_default() += ns;
+        }
+        self.overruns += seen.cycles.overruns;
+        self.unread += run.records_lost();
+        Ok(seen)
+    }
+
+    /// Of all rounds. CPU time that was not read twice is none.
+    fn figures(&self) -> Vec<Figure> {
+        let mut figures = vec![];
+        if self.wall_ns > 0 {
+            let share = |ns: u64| ns as f64 / self.wall_ns as f64 * 100.0;
+            figures.push(Figure::of(CPU, "%", share(self.used.values().sum())));
+            let domains = &self.request.plan.domains;
+            let used = self.used.iter();
+            figures.extend(
+                used.map(|(&at, &ns)| Figure::of(&cpu_of(&domains[at].name), "%", share(ns))),
+            );
+        }
+        figures.push(Figure::of("overruns", "", self.overruns as f64));
+        figures.push(Figure::of("unread", "", self.unread as f64));
+        figures
+    }
+}
+
+/// CPU time of each domain's process so far; 0 of one that has ended.
+fn cpu_ns(pids: &[Option<u32>]) -> Vec<u64> {
+    let used = |pid: &Option<u32>| pid.and_then(|pid| process::cpu(pid).ok());
+    pids.iter().map(|pid| used(pid).unwrap_or_default().as_nanos() as u64).collect()
+}
+
+impl Contender for Trial<'_> {
+    fn round(&mut self, row: &mut Row) -> Result<(), String> {
+        self.add_round(row, &mut |_, _, _| {})
     }
 
     fn takes(&self) -> Duration {

@@ -45,7 +45,7 @@ fn row(name: &str, us: [u64; 5], cpu: f64) -> Row {
 fn chosen(rows: &[Row], plan: &Plan) -> Choice {
     let measured: Vec<_> =
         rows.iter().map(|row| Measured { row, plan, changes_meaning: false }).collect();
-    choose(&measured, objective(plan), PERIOD_NS)
+    choose(&measured, &RuledOut::new(), objective(plan), PERIOD_NS)
 }
 
 #[test]
@@ -144,4 +144,31 @@ fn noise_changes_a_graph_less_than_once_in_a_hundred_times() {
         *taken.entry(chosen(&rows, &plan(&[])).chosen).or_insert(0) += 1;
     }
     assert!(taken.get(&Some(0)).is_some_and(|&stays| stays > 495), "{taken:?}");
+}
+
+#[test]
+fn a_choice_must_hold_with_the_graphs_own_nodes() {
+    let (bounded, free) = (plan(&[Bound::Latency(30_000)]), plan(&[]));
+    let of = |row, plan| Measured { row, plan, changes_meaning: false };
+    let [stands, fast, late] =
+        [("stands", 20), ("fast", 10), ("late", 40)].map(|(name, us)| row(name, [us; 5], 50.0));
+    let (cheap, same) = (row("cheap", [20; 5], 5.0), row("same", [20; 5], 49.0));
+    for good in [&fast, &cheap] {
+        assert_eq!(why_not(&of(good, &bounded), &of(&stands, &bounded)), None);
+    }
+    let why = why_not(&of(&late, &bounded), &of(&stands, &bounded)).expect("it is late");
+    assert!(why.starts_with("with its own nodes broken: the graph, latency 30 us"), "{why}");
+    let why = why_not(&of(&same, &free), &of(&stands, &free)).expect("it is no better");
+    assert!(why.starts_with("with its own nodes no better than what stands there"), "{why}");
+    // What stands there breaks what is required: nothing need be better than that.
+    assert_eq!(why_not(&of(&stands, &bounded), &of(&late, &bounded)), None);
+    let unseen = Row::of(&[("layout", "unseen")]);
+    let why = why_not(&of(&unseen, &free), &of(&stands, &free)).expect("nothing was seen");
+    assert!(why.contains("not shown"), "{why}");
+    // Who is ruled out is not taken, and the reason is told.
+    let rows = [stands.clone(), fast.clone()];
+    let all: Vec<_> = rows.iter().map(|row| of(row, &free)).collect();
+    let out = RuledOut::from([(1, why)]);
+    let choice = choose(&all, &out, Objective::Latency, PERIOD_NS);
+    assert_eq!((choice.chosen, choice.words[1].contains("not shown")), (Some(0), true));
 }
