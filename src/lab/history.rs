@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use sinew_lab::history::{Progression, read, sightings, to_page, to_text};
+use sinew_lab::history::{
+    Progression, Sighting, gate_sightings, read, sightings, to_page, to_text,
+};
 
 use super::output::Outputs;
 use crate::answer::{BAD_REQUEST, FAULTED, print, refuse, say};
@@ -14,13 +16,18 @@ use crate::answer::{BAD_REQUEST, FAULTED, print, refuse, say};
 ///
 /// Each report gives one figure of each row: the median of a time, its P99, requests a second.
 /// Reports are ordered by the commit that measured; those of different machines, scenarios and
-/// forms are drawn apart.
+/// forms are drawn apart. The gate's file gives instructions of each verb, from all its versions
+/// in git.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct HistoryArgs {
     /// Reports (the JSON of sinew lab SCENARIO --json), or folders with such files, *.json
-    #[arg(required = true, value_name = "FILE|FOLDER")]
+    #[arg(required_unless_present = "gate", value_name = "FILE|FOLDER")]
     reports: Vec<PathBuf>,
+    /// The file of the gate of instruction counts: all versions of it that git has, and each
+    /// change of a figure with its reason
+    #[arg(long, value_name = "FILE")]
+    gate: Option<PathBuf>,
     /// Print the history as one JSON object on standard output, and nothing else there
     #[arg(long)]
     json: bool,
@@ -34,8 +41,10 @@ Examples:
   sinew lab link --quick --json > reports/$(git rev-parse --short HEAD).json
   sinew lab history reports --report history.html
   sinew lab history a.json b.json c.json --json
+  sinew lab history --gate gates/instructions.json --report history.html
 
-Exit status: 0 good, 1 the page could not be written, 2 bad request or a file that is no report.";
+Exit status: 0 good, 1 the page could not be written, 2 bad request, a file that is no report, or
+one without a history in git.";
 
 /// One report has no history.
 const REPORTS_MIN: usize = 2;
@@ -50,7 +59,20 @@ pub(crate) fn run(args: &HistoryArgs) -> ExitCode {
 
 fn history(args: &HistoryArgs) -> Result<(Progression, Outputs), String> {
     let outputs = Outputs::open(args.report.as_deref(), None)?;
-    let reports = read(&args.reports)?;
+    let (mut seen, mut notes) = match args.reports.as_slice() {
+        [] => (vec![], vec![]),
+        reports => of_reports(reports)?,
+    };
+    if let Some(gate) = &args.gate {
+        let (more, of_gate) = gate_sightings(gate).map_err(|why| format!("--gate: {why}"))?;
+        seen.extend(more);
+        notes.extend(of_gate);
+    }
+    Ok((Progression::of(seen, notes), outputs))
+}
+
+fn of_reports(paths: &[PathBuf]) -> Result<(Vec<Sighting>, Vec<String>), String> {
+    let reports = read(paths)?;
     if reports.len() < REPORTS_MIN {
         let file = &reports[0].file;
         return Err(format!(
@@ -62,7 +84,7 @@ fn history(args: &HistoryArgs) -> Result<(Progression, Outputs), String> {
     if seen.is_empty() {
         return Err("no report has a row that was measured".into());
     }
-    Ok((Progression::of(seen, notes), outputs))
+    Ok((seen, notes))
 }
 
 fn show(history: &Progression, outputs: Outputs, as_json: bool) -> ExitCode {

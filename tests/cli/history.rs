@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use xml::reader::EventReader;
 
 use crate::compare::{report, written};
-use crate::program::{folder, refused, sinew};
+use crate::program::{Running, SINEW, folder, refused, sinew};
 
 /// Sixteen reports in a folder; from the ninth commit on the row takes a tenth longer.
 fn reports(folder: &Path) -> PathBuf {
@@ -70,4 +71,48 @@ fn what_is_no_history_is_refused() {
     skipped["rows"][0]["skipped"] = "who spins needs two CPUs".into();
     let skipped = written(&folder, "skipped", &skipped.to_string());
     refuses(&[&skipped, &skipped], "no report has a row that was measured");
+}
+
+/// The gate's file with one verb.
+fn gate(instructions: u64, why: &str) -> String {
+    let tools = json!({"compiler": "r", "valgrind": "v", "libc": "l", "machine": "m"});
+    let verbs = json!([{"verb": "flow/open", "instructions": instructions, "why": why}]);
+    json!({"about": "of a thousand", "tools": tools, "verbs": verbs}).to_string()
+}
+
+#[test]
+fn the_gates_file_stands_beside_reports_with_the_reasons_of_its_changes() {
+    let folder = folder("history_gate");
+    let below = reports(&folder).display().to_string();
+    let git = |words: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(&folder).args(["-c", "user.name=a", "-c", "user.email=a@example.org"]);
+        let status = git.args(["-c", "commit.gpgsign=false"]).args(words).status();
+        assert!(status.expect("git").success(), "{words:?}");
+    };
+    git(&["init", "-q"]);
+    let file = written(&folder, "g.json", &gate(1000, "the first"));
+    refused(&["lab", "history", "--gate", &file], "--gate: ");
+    git(&["add", "g.json"]);
+    git(&["commit", "-q", "-m", "x"]);
+    written(&folder, "g.json", &gate(1100, "one more copy"));
+    let page = folder.join("page.html").display().to_string();
+    let only = sinew(["lab", "history", "--gate", &file, "--report", &page]).ended_with(0);
+    let first = "lab history: 1 figure of 2 versions of the gate, 1 change of the gate\n";
+    assert!(only.out.starts_with(first), "{}", only.out);
+    assert!(only.out.contains("+: one more copy (flow/open)\n"), "{}", only.out);
+    let page = fs::read_to_string(page).expect("a page");
+    assert!(page.contains("<td>one more copy</td>"), "{page}");
+    let both = ["lab", "history", "--gate", &file, &below, "--json"];
+    let json = sinew(both).ended_with(0).json();
+    assert_eq!(json["series"].as_array().map(Vec::len), Some(3));
+    assert_eq!(
+        json["series"][0]["changes"][0],
+        json!({"at": 1, "before": 1000.0, "after": 1100.0, "p": null})
+    );
+    assert_eq!(json["series"][0]["origins"][1]["why"], "one more copy");
+    let mut lacking = Command::new(SINEW);
+    lacking.args(["lab", "history", "--gate", &file]).env("PATH", &below);
+    let answer = Running::start(lacking).answer().ended_with(2);
+    assert!(answer.err.contains("git is not installed, or not in PATH"), "{}", answer.err);
 }

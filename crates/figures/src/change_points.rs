@@ -32,13 +32,6 @@ pub struct ChangePoint {
     pub p: f64,
 }
 
-impl ChangePoint {
-    /// What is after, over what was before, less one; nothing where zero was before.
-    pub fn share(&self) -> Option<f64> {
-        (self.before != 0.0).then(|| self.after / self.before - 1.0)
-    }
-}
-
 /// Where the level of `values` changes, first to last. All must be finite.
 pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
     let points = weak_points(values);

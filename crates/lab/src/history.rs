@@ -2,14 +2,16 @@
 //! where the level of a row changes ([`change_points`]).
 //!
 //! Where the figures come from does not matter: a [`Sighting`] is a commit, a row and a figure.
-//! Reports of the lab are one source of them.
+//! Reports of the lab are one source of them, the file of the gate of instruction counts another.
 
+mod gate;
 mod input;
 mod show;
 
 #[cfg(test)]
 mod tests;
 
+pub use self::gate::gate_sightings;
 pub use self::input::{DatedReport, read, sightings};
 pub use self::show::{to_page, to_text};
 
@@ -27,6 +29,12 @@ pub struct SeenAt {
     pub committed_s: Option<u64>,
     /// The file.
     pub file: String,
+    /// Why the figure is what it is, if the file says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Where its version stands among those of the gate's file, oldest first; 0 for a report.
+    #[serde(skip)]
+    place: usize,
 }
 
 /// A figure of a row at a commit.
@@ -40,12 +48,53 @@ pub struct Sighting {
     pub origin: SeenAt,
     /// The figure.
     pub figure: f64,
+    /// Whether it is a count that chance does not move, so that each step of it is a change; and
+    /// whether it comes in the order of its commits, whatever their clocks said.
+    pub exact: bool,
+}
+
+/// Where the level of a series changes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LevelChange {
+    /// Index of the first figure after it.
+    pub at: usize,
+    /// Mean from the change before, or the beginning.
+    pub before: f64,
+    /// Mean until the next change, or the end.
+    pub after: f64,
+    /// How often chance alone would show such a difference; none of exact figures.
+    pub p: Option<f64>,
+}
+
+impl LevelChange {
+    /// Where figures that are measured change.
+    fn tested(figures: &[f64]) -> Vec<LevelChange> {
+        let change =
+            |ChangePoint { at, before, after, p }| LevelChange { at, before, after, p: Some(p) };
+        change_points(figures).into_iter().map(change).collect()
+    }
+
+    /// Each step of exact figures.
+    fn steps(figures: &[f64]) -> Vec<LevelChange> {
+        let step = |(at, pair): (usize, &[f64])| match *pair {
+            [before, after] if before != after => {
+                Some(LevelChange { at: at + 1, before, after, p: None })
+            }
+            _ => None,
+        };
+        figures.windows(2).enumerate().filter_map(step).collect()
+    }
+
+    /// What is after, over what was before, less one; nothing where zero was before.
+    pub fn share(&self) -> Option<f64> {
+        (self.before != 0.0).then(|| self.after / self.before - 1.0)
+    }
 }
 
 /// A figure of a row over the commits.
 #[derive(Clone, Debug, Serialize)]
 pub struct Series {
-    /// What all its figures share: scenario, form and machine.
+    /// What all its figures share: scenario, form and machine, or the gate's tools.
     pub of: String,
     /// What the figures are of.
     #[serde(flatten)]
@@ -54,8 +103,10 @@ pub struct Series {
     pub origins: Vec<SeenAt>,
     /// The figures.
     pub figures: Vec<f64>,
+    /// Whether they are counts that chance does not move.
+    pub exact: bool,
     /// Where their level changes.
-    pub changes: Vec<ChangePoint>,
+    pub changes: Vec<LevelChange>,
 }
 
 /// Figures over commits.
@@ -70,9 +121,9 @@ pub struct Progression {
 impl Progression {
     /// Of figures that were seen in this order; where commits are known, theirs counts.
     pub fn of(mut seen: Vec<Sighting>, mut notes: Vec<String>) -> Progression {
-        if seen.iter().all(|sighting| sighting.origin.committed_s.is_some()) {
+        if seen.iter().all(|sighting| sighting.exact || sighting.origin.committed_s.is_some()) {
             // Those of one commit keep their order.
-            seen.sort_by_key(|sighting| sighting.origin.committed_s);
+            seen.sort_by_key(|it| it.origin.committed_s.filter(|_| !it.exact));
         } else {
             notes.push(
                 "the order is the one in which the files were given: not all reports know when \
@@ -82,7 +133,7 @@ impl Progression {
         }
         let mut series: Vec<Series> = vec![];
         let mut left_out = 0;
-        for Sighting { series: of, headline, origin, figure } in seen {
+        for Sighting { series: of, headline, origin, figure, exact } in seen {
             if !figure.is_finite() {
                 left_out += 1;
                 continue;
@@ -98,6 +149,7 @@ impl Progression {
                     headline,
                     origins: vec![origin],
                     figures: vec![figure],
+                    exact,
                     changes: vec![],
                 }),
             }
@@ -105,14 +157,12 @@ impl Progression {
         if left_out > 0 {
             notes.push(format!("left out, because they are no numbers: {left_out} figures"));
         }
-        series.iter_mut().for_each(|series| series.changes = change_points(&series.figures));
+        for Series { exact, figures, changes, .. } in &mut series {
+            *changes =
+                if *exact { LevelChange::steps(figures) } else { LevelChange::tested(figures) };
+        }
         // Stable: else in the order of the reports.
         series.sort_by_key(|series| (series.of.clone(), series.changes.is_empty()));
         Progression { series, notes }
-    }
-
-    /// Change points of all series.
-    pub fn changes(&self) -> usize {
-        self.series.iter().map(|series| series.changes.len()).sum()
     }
 }

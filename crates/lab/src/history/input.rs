@@ -92,12 +92,14 @@ pub fn sightings(reports: &[DatedReport]) -> (Vec<Sighting>, Vec<String>) {
             commit: build.and_then(Build::short),
             committed_s: build.and_then(|build| build.committed_s),
             file: file.clone(),
+            ..SeenAt::default()
         };
         let sighting = move |(headline, figure)| Sighting {
             series: series.clone(),
             headline,
             origin: origin.clone(),
             figure,
+            exact: false,
         };
         of_run(report).into_iter().map(sighting).collect::<Vec<_>>()
     };

@@ -3,7 +3,7 @@
 use sinew_figures::units::words;
 
 use super::super::Series;
-use super::{name, p_value, shown};
+use super::{name, p_value, percent, shown};
 use crate::show::plots::frame::Frame;
 use crate::show::scale::Scale;
 use crate::show::svg::{Anchor, Plot};
@@ -38,9 +38,13 @@ pub(super) fn plot(series: &Series, at: usize) -> Plot {
     frame.across_at(&marks, &x, (top, bottom), "commits, oldest first", &label);
     let points: Vec<_> =
         figures.iter().enumerate().map(|(at, figure)| (x.px(at as f64), y.px(*figure))).collect();
-    frame.canvas.path("curve s0", &points);
+    // Between two counts there is a step and no slope; the levels show it.
+    if !series.exact || series.changes.is_empty() {
+        frame.canvas.path("curve s0", &points);
+    }
     for ((origin, figure), point) in series.origins.iter().zip(figures).zip(points) {
-        let what = format!("{}, {}: {}", name(origin), origin.file, shown(series, *figure));
+        let mut what = format!("{}, {}: {}", name(origin), origin.file, shown(series, *figure));
+        what += &origin.why.iter().map(|why| format!("; {why}")).collect::<String>();
         frame.canvas.dot("dot s0", point, 3.2, &what);
     }
     for (number, change) in series.changes.iter().enumerate() {
@@ -54,13 +58,20 @@ pub(super) fn plot(series: &Series, at: usize) -> Plot {
         };
         level(start, change.at, change.before);
         level(change.at, end, change.after);
-        let share = change.share().map_or(String::new(), |it| format!("{:+.1} %", it * 100.0));
-        frame.canvas.text("", (place + 4.0, top + 12.0), Anchor::Start, &share);
+        frame.canvas.text(
+            "",
+            (place + 4.0, top + 12.0),
+            Anchor::Start,
+            &percent(change).unwrap_or_default(),
+        );
     }
     for change in &series.changes {
         let [before, after] = [change.before, change.after].map(|mean| shown(series, mean));
-        let commit = name(&series.origins[change.at]);
-        frame.remark(&format!("{commit}: {before} to {after}, p {}", p_value(change.p)));
+        let origin = &series.origins[change.at];
+        let why = change.p.map(|p| format!(", p {}", p_value(p)));
+        let why = why.or_else(|| origin.why.as_ref().map(|why| format!(": {why}")));
+        let why = why.unwrap_or_default();
+        frame.remark(&format!("{}: {before} to {after}{why}", name(origin)));
     }
     frame.finish(&format!("history-{at}"))
 }
@@ -71,7 +82,10 @@ fn commits(series: &Series) -> Vec<String> {
     let mut label = |at: usize| {
         let origin = &series.origins[at];
         let commit = match &origin.commit {
-            Some(commit) => commit.chars().take(7).collect(),
+            // The plus of changed sources stays.
+            Some(commit) => {
+                commit.chars().take(7).chain(commit.chars().filter(|it| *it == '+')).collect()
+            }
             None => (at + 1).to_string(),
         };
         let is_new = last.as_ref() != Some(&commit);
