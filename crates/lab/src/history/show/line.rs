@@ -6,7 +6,7 @@ use super::super::Series;
 use super::{name, p_value, percent, shown};
 use crate::show::plots::frame::Frame;
 use crate::show::scale::Scale;
-use crate::show::svg::{Anchor, Plot};
+use crate::show::svg::{Anchor, Plot, text_width};
 
 /// Height of the plane, px.
 const HEIGHT: f64 = 150.0;
@@ -47,6 +47,7 @@ pub(super) fn plot(series: &Series, at: usize) -> Plot {
         what += &origin.why.iter().map(|why| format!("; {why}")).collect::<String>();
         frame.canvas.dot("dot s0", point, 3.2, &what);
     }
+    let mut free = f64::NEG_INFINITY;
     for (number, change) in series.changes.iter().enumerate() {
         let place = x.px(change.at as f64 - 0.5);
         frame.canvas.line("curve s1 dashed", (place, top), (place, bottom));
@@ -58,12 +59,12 @@ pub(super) fn plot(series: &Series, at: usize) -> Plot {
         };
         level(start, change.at, change.before);
         level(change.at, end, change.after);
-        frame.canvas.text(
-            "",
-            (place + 4.0, top + 12.0),
-            Anchor::Start,
-            &percent(change).unwrap_or_default(),
-        );
+        let share = percent(change).unwrap_or_default();
+        // One that would touch the one before it is left out; it stands below as well.
+        if place > free {
+            frame.canvas.text("", (place + 4.0, top + 12.0), Anchor::Start, &share);
+            free = place + text_width(&share);
+        }
     }
     for change in &series.changes {
         let [before, after] = [change.before, change.after].map(|mean| shown(series, mean));
@@ -71,7 +72,8 @@ pub(super) fn plot(series: &Series, at: usize) -> Plot {
         let why = change.p.map(|p| format!(", p {}", p_value(p)));
         let why = why.or_else(|| origin.why.as_ref().map(|why| format!(": {why}")));
         let why = why.unwrap_or_default();
-        frame.remark(&format!("{}: {before} to {after}{why}", name(origin)));
+        let share = percent(change).map_or(String::new(), |share| format!(", {share}"));
+        frame.remark(&format!("{}: {before} to {after}{share}{why}", name(origin)));
     }
     frame.finish(&format!("history-{at}"))
 }
