@@ -66,7 +66,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "crates/flow/src",
         &[
-            &["at_work", "figures", "spans", "tell", "value"],
+            &["at_work", "figures", "resource", "spans", "tell", "value"],
             &["budget", "message", "pool", "values"],
             &["ends"],
             &["path"],
@@ -158,7 +158,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     ("kinds/ffmpeg/src", &[&["film", "place", "sound"], &["pictures"]]),
     (
         "kinds/flows/src",
-        &[&["json", "script", "testing", "work"], &["bridge", "check", "http", "path"]],
+        &[&["json", "script", "testing", "work"], &["bridge", "check", "http", "path"], &["data"]],
     ),
     (
         "kinds/robot/src",

@@ -175,11 +175,13 @@ pub struct Parameters<'a> {
     /// Ports (by index of the kind's table) and what crosses their links to other nodes: one entry
     /// for each link that carries messages.
     pub messages: Vec<(usize, &'static MessageType)>,
+    /// The graph and the node's domain by index of it; `None` outside a graph.
+    pub home: Option<(&'a Plan, usize)>,
 }
 
 impl<'a> Parameters<'a> {
     /// What a node is made of.
-    pub fn of(plan: &Plan, node: &'a PlanNode, base: &'a Path) -> Parameters<'a> {
+    pub fn of(plan: &'a Plan, node: &'a PlanNode, base: &'a Path) -> Parameters<'a> {
         let period_ns = plan.domains[node.domain].realtime().map_or(0, |domain| domain.period_ns);
         let (values, spans) = (&node.values, &node.spans);
         Parameters {
@@ -189,7 +191,17 @@ impl<'a> Parameters<'a> {
             spans,
             period_ns,
             messages: messages(plan, node),
+            home: Some((plan, node.domain)),
         }
+    }
+
+    /// All nodes of the same domain.
+    pub fn neighbours(&self) -> impl Iterator<Item = &'a PlanNode> + Clone {
+        let (nodes, home) = match self.home {
+            Some((plan, domain)) => (&*plan.nodes, domain),
+            None => (&[][..], 0),
+        };
+        nodes.iter().filter(move |node| node.domain == home)
     }
 }
 

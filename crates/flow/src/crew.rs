@@ -26,8 +26,9 @@ use crate::crew::shared::{Graph, Order, Setup, Shared, at};
 use crate::crew::sources::{HeldBy, OpenSources};
 use crate::crew::tally::Tally;
 use crate::crew::worker::{BEAT, Post};
+use crate::resource::Resources;
 use crate::tell::Told;
-use crate::{Figures, Pool, spans};
+use crate::{Figures, Pool, make, spans};
 
 /// The workers of a domain's flows.
 pub struct Crew {
@@ -66,8 +67,13 @@ impl Crew {
         spans::begin()
             .map_err(|error| at(None, Fault::new(Cause::System, format_args!("{error}"))))?;
         let (pool, keeper) = Pool::start_kept(setup.blocking).map_err(no_thread)?;
+        let resources = Resources::default();
+        let (plan, nodes) = (Arc::clone(&setup.plan), Arc::from(&*setup.nodes));
+        let opened = make::resources(&plan, &nodes, &setup.table, &setup.spec.base, &resources);
+        let opened = opened.map_err(|(node, fault)| at(Some(node), fault))?;
         let shared = Arc::new(Shared {
-            graph: Graph { plan: Arc::clone(&setup.plan), nodes: setup.nodes.as_slice().into() },
+            graph: Graph { plan, nodes, opened },
+            resources,
             pool,
             clock: Clock::calibrate(),
             setup,

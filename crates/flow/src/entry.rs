@@ -6,7 +6,7 @@ use sinew_core::{Made, Parameters, Refusal};
 use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::Node;
 
-use crate::{FlowNode, Held, Source};
+use crate::{FlowNode, Held, Resource, Source};
 
 /// A row of a table of kinds whose nodes take packets.
 #[derive(Clone, Copy)]
@@ -27,6 +27,10 @@ pub enum Make {
     /// A node that begins flows; its kind says [`RunsIn::Flow`](sinew_spec::catalogue::RunsIn) or
     /// [`RunsIn::Test`](sinew_spec::catalogue::RunsIn).
     Source(fn(&Parameters<'_>) -> Made<dyn Source>),
+    /// A node that others use by its name; its kind says
+    /// [`RunsIn::Flow`](sinew_spec::catalogue::RunsIn) and has no ports. It is made once for its
+    /// domain.
+    Resource(fn(&Parameters<'_>) -> Made<dyn Resource>),
 }
 
 impl FlowEntry {
@@ -38,6 +42,7 @@ impl FlowEntry {
         match self.make {
             Make::Node(make) => make(parameters).map(drop),
             Make::Source(make) => make(parameters).map(drop),
+            Make::Resource(make) => make(parameters).map(drop),
         }
     }
 
@@ -47,6 +52,7 @@ impl FlowEntry {
         match self.make {
             Make::Node(make) => make(parameters).map_or(Vec::new(), |node| node.files()),
             Make::Source(make) => make(parameters).map_or(Vec::new(), |source| source.files()),
+            Make::Resource(_) => Vec::new(),
         }
     }
 

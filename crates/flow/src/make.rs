@@ -1,17 +1,20 @@
 //! Makes the flow nodes of a graph: in a worker, or alone for tests.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use sinew_core::Parameters;
 use sinew_core::clock::Clock;
+use sinew_core::fault::{Cause, Fault};
 use sinew_core::refusal::Refusal;
 use sinew_spec::plan::Plan;
 
 use crate::at_work::AtWork;
 use crate::entry::{FlowEntry, Make, entry};
 use crate::path::program::Base;
+use crate::resource::{ByName, Resources};
 use crate::tell::Teller;
 use crate::{
     Figures, Flow, FlowLimits, FlowNode, NodeContext, NodeFigures, Outlet, Pool, Program, Reply,
@@ -40,7 +43,32 @@ pub(crate) fn program(
     Ok(Program::new(plan, made, base, pool))
 }
 
-/// Makes a node; `None` for a source.
+/// Makes and opens the resources among the flow nodes `nodes` (indices of the plan).
+///
+/// # Errors
+/// The node that cannot be made or opened, and why.
+pub(crate) fn resources(
+    plan: &Plan,
+    nodes: &[usize],
+    table: &[FlowEntry],
+    folder: &Path,
+    resources: &Resources,
+) -> Result<ByName, (usize, Fault)> {
+    let mut opened = BTreeMap::new();
+    for &index in nodes {
+        let node = &plan.nodes[index];
+        let Make::Resource(make) = entry(table, node).make else { continue };
+        let made = make(&Parameters::of(plan, node, folder)).map_err(|refusals| {
+            let first = refusals.first().map(Refusal::to_string).unwrap_or_default();
+            (index, Fault::new(Cause::Error, format_args!("{first}")))
+        })?;
+        let open = made.open(&node.name, resources).map_err(|fault| (index, fault))?;
+        opened.insert(node.name.clone(), open);
+    }
+    Ok(Arc::new(opened))
+}
+
+/// Makes a node; `None` for what takes no packets.
 fn node(
     plan: &Plan,
     index: usize,
@@ -50,7 +78,7 @@ fn node(
     let node = &plan.nodes[index];
     match entry(table, node).make {
         Make::Node(make) => make(&Parameters::of(plan, node, folder)).map(Some),
-        Make::Source(_) => Ok(None),
+        Make::Source(_) | Make::Resource(_) => Ok(None),
     }
 }
 
@@ -96,8 +124,11 @@ impl FlowFixture {
         let (clock, teller) = (Clock::calibrate(), Teller::direct());
         let base = Base::new((0, 1), clock, Arc::clone(&figures), teller, AtWork::new());
         let pool = Pool::start(1).expect("a thread");
+        let shared = Resources::of_trial();
+        let opened = resources(plan, &nodes, table, folder, &shared);
+        let opened = opened.map_err(|(_, fault)| vec![fault.into()])?;
         let site = |node: usize| {
-            let mut site = NodeContext::alone(node, plan, &pool);
+            let mut site = NodeContext::alone(node, plan, &pool, (&shared, &opened));
             furnish(node, &mut site);
             site
         };

@@ -21,6 +21,7 @@ use sinew_spec::plan::Plan;
 use tracing::Instrument;
 
 use crate::path::branches::Calls;
+use crate::resource::{ByName, Resources};
 use crate::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, StopSignal, Value, spans};
 
 /// What a fork costs: a future, and its turns.
@@ -205,13 +206,32 @@ pub struct NodeContext {
     pub(crate) born: Option<usize>,
     /// Who watches this domain and the core; `None` outside a run.
     pub supervisor: Option<Supervisor>,
+    /// What all workers share.
+    pub resources: Resources,
+    /// The resources of the graph.
+    pub(crate) opened: ByName,
     /// The graph.
     pub plan: Arc<Plan>,
 }
 
 impl NodeContext {
+    /// What the workers' parts of this node share.
+    pub fn share<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        self.resources.share(&self.plan.nodes[self.node].name, make)
+    }
+
+    /// The resource of the graph with this name; `None` if there is none of this type.
+    pub fn resource<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
+        Arc::clone(self.opened.get(name)?).downcast().ok()
+    }
+
     /// That of a node in a worker of its own, without links to the core.
-    pub(crate) fn alone(node: usize, plan: &Arc<Plan>, pool: &Pool) -> NodeContext {
+    pub(crate) fn alone(
+        node: usize,
+        plan: &Arc<Plan>,
+        pool: &Pool,
+        (resources, opened): (&Resources, &ByName),
+    ) -> NodeContext {
         let ports = plan.nodes[node].kind.ports.len();
         NodeContext {
             node,
@@ -222,6 +242,8 @@ impl NodeContext {
             outputs: vec![Vec::new(); ports],
             born: Some(node),
             supervisor: None,
+            resources: resources.clone(),
+            opened: Arc::clone(opened),
             plan: Arc::clone(plan),
         }
     }

@@ -116,6 +116,9 @@ impl Kinds {
         for row in &self.flows {
             match row.make {
                 Make::Node(_) => look(row.kind, "a flow node", &[RunsIn::Flow], None),
+                Make::Resource(_) => {
+                    look(row.kind, "a resource of flows", &[RunsIn::Flow], None);
+                }
                 Make::Source(_) => {
                     look(row.kind, "a source of flows", &[RunsIn::Flow, RunsIn::Test], None);
                 }

@@ -26,6 +26,7 @@ pub(crate) fn fixture(
         spans: &[],
         period_ns: 1_000_000,
         messages: vec![],
+        home: None,
     };
     NodeFixture::new(entry, &parameters)
 }

@@ -29,6 +29,7 @@ fn make_all(plan: &Plan) {
             spans: &node.spans,
             period_ns: plan.domains[node.domain].realtime().expect("realtime").period_ns,
             messages: vec![],
+            home: None,
         };
         let entry = NODES.iter().find(|entry| entry.kind == node.kind);
         let made = (entry.expect("the plan names our kinds").make)(&parameters);

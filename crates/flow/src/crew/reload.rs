@@ -16,6 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::crew::shared::{Graph, Order, Parts, Preparation, Shared};
 use crate::crew::sources::{Addresses, HeldBy, OpenSources, announce, open};
+use crate::make;
 
 /// How long a worker may take to make its nodes: more than the supervisor waits.
 const WORKER_WITHIN: Duration = Duration::from_secs(20);
@@ -209,7 +210,11 @@ impl Maker {
         if nodes.is_empty() {
             return Err("the domain has no flow node left".into());
         }
-        Ok(Graph { plan: Arc::new(plan), nodes })
+        let (table, base) = (&self.shared.setup.table, &self.shared.setup.spec.base);
+        let opened = make::resources(&plan, &nodes, table, base, &self.shared.resources);
+        let opened =
+            opened.map_err(|(node, fault)| format!("node '{}': {fault}", plan.nodes[node].name))?;
+        Ok(Graph { plan: Arc::new(plan), nodes, opened })
     }
 
     fn prepare_workers(

@@ -13,6 +13,7 @@ use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
 use sinew_spec::plan::{Plan, PoolSize};
 
+use crate::resource::{ByName, Resources};
 use crate::{FlowEntry, MessageInput, MessageOutput, Opened, Pool};
 
 /// The flow nodes of a domain, by index of the plan.
@@ -20,6 +21,8 @@ use crate::{FlowEntry, MessageInput, MessageOutput, Opened, Pool};
 pub(crate) struct Graph {
     pub(crate) plan: Arc<Plan>,
     pub(crate) nodes: Arc<[usize]>,
+    /// Its resources, open.
+    pub(crate) opened: ByName,
 }
 
 /// What sources have opened for one worker, each with its name.
@@ -60,12 +63,13 @@ pub(crate) struct Shared {
     pub(crate) setup: Setup,
     pub(crate) pool: Pool,
     pub(crate) clock: Clock,
+    pub(crate) resources: Resources,
 }
 
 impl Shared {
     /// Index of a node in the plan of the start.
     pub(crate) fn born(&self, name: &str) -> Option<usize> {
-        let Graph { plan, nodes } = &self.graph;
+        let Graph { plan, nodes, .. } = &self.graph;
         nodes.iter().copied().find(|&node| plan.nodes[node].name == name)
     }
 }

@@ -120,6 +120,8 @@ impl Post {
                 .collect(),
             born,
             supervisor: shared.setup.supervisor.clone(),
+            resources: shared.resources.clone(),
+            opened: Arc::clone(&graph.opened),
             plan: Arc::clone(&graph.plan),
         }
     }

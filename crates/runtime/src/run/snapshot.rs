@@ -299,6 +299,8 @@ impl Run {
         let state = |node: &usize| {
             let node = &plan.nodes[*node];
             let status = *service.flows.get(&node.name)?;
+            // One without any port has no packets to count.
+            node.kind.ports.first()?;
             let is_source = !node.kind.ports.iter().any(|port| port.direction == Direction::In);
             Some(NodeState { name: node.name.clone(), is_source, status })
         };

@@ -152,7 +152,7 @@ fn source_of(plan: &Plan) -> Result<Box<dyn FlowSource>, Vec<Refusal>> {
     let row = FLOWS.iter().find(|row| row.kind.name == "listener").expect("its row");
     match row.make {
         Make::Source(make) => make(&parameters),
-        Make::Node(_) => panic!("a listener is a source"),
+        Make::Node(_) | Make::Resource(_) => panic!("a listener is a source"),
     }
 }
 

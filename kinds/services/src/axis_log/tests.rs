@@ -192,6 +192,7 @@ fn making_it_writes_nothing() {
         spans: &[],
         period_ns: 0,
         messages: vec![],
+        home: None,
     };
     let mut service = (NODE.make)(&parameters).expect("makes");
     assert!(!path.exists());
