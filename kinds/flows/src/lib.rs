@@ -2,6 +2,7 @@
 
 mod bridge;
 mod check;
+mod data;
 mod http;
 mod json;
 mod path;
@@ -34,7 +35,13 @@ pub const FLOWS: &[FlowEntry] = &[
     path::sleep::NODE,
     path::print::NODE,
     path::nop::NODE,
+    path::serial::NODE,
+    path::limit::NODE,
     path::timer::NODE,
+    // Data that outlives a flow.
+    data::store::NODE,
+    data::state::NODE,
+    data::cache::NODE,
     // Scripts: what makes packets, sets values and decides by expressions.
     script::snippet::NODE,
     script::branch::NODE,

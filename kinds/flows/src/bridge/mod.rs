@@ -10,16 +10,11 @@ mod supervisor;
 #[cfg(test)]
 mod testing;
 
-use sinew_flow::{Error, Value};
+use sinew_flow::Error;
+
+use crate::script::{refused, refused_for_now};
 
 /// The core cannot be reached now; whoever asked is told so, and may ask again.
 fn unavailable(text: &str) -> Error {
-    refused(503, text).with_header("retry-after", "1")
-}
-
-/// Why not; whoever asked may read it.
-fn refused(status: u16, text: impl Into<String>) -> Error {
-    let text = text.into();
-    let shown = Value::map([("error", Value::text(text.clone()))]);
-    Error::new(text).with_status(status).with_shown(shown)
+    refused_for_now(503, text, 1)
 }

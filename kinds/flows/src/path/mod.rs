@@ -3,12 +3,15 @@
 pub(crate) mod attempt;
 pub(crate) mod for_each;
 pub(crate) mod fork;
+pub(crate) mod limit;
+pub(crate) mod lines;
 pub(crate) mod merge;
 pub(crate) mod nop;
 pub(crate) mod pipe;
 mod ports;
 pub(crate) mod print;
 pub(crate) mod retry;
+pub(crate) mod serial;
 pub(crate) mod sleep;
 pub(crate) mod split;
 pub(crate) mod throw;

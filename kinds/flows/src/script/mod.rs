@@ -2,6 +2,7 @@
 
 pub(crate) mod branch;
 pub(crate) mod expression;
+pub(crate) mod key;
 mod languages;
 pub(crate) mod set;
 pub(crate) mod snippet;
@@ -9,6 +10,7 @@ pub(crate) mod switch;
 pub(crate) mod template;
 
 use sinew_core::Refusal;
+use sinew_flow::{Error, Value};
 
 /// The byte at which a line begins, counted from 1.
 fn line_start(text: &str, line: usize) -> usize {
@@ -18,4 +20,16 @@ fn line_start(text: &str, line: usize) -> usize {
 /// What was made, or why not: that goes to the others.
 pub(crate) fn taken<T>(made: Result<T, Vec<Refusal>>, refusals: &mut Vec<Refusal>) -> Option<T> {
     made.map_err(|found| refusals.extend(found)).ok()
+}
+
+/// Why not; whoever asked may read it.
+pub(crate) fn refused(status: u16, text: impl Into<String>) -> Error {
+    let text = text.into();
+    let shown = Value::map([("error", Value::text(text.clone()))]);
+    Error::new(text).with_status(status).with_shown(shown)
+}
+
+/// The same for what may be had later: after so many seconds.
+pub(crate) fn refused_for_now(status: u16, text: impl Into<String>, seconds: u64) -> Error {
+    refused(status, text).with_header("retry-after", seconds.to_string())
 }

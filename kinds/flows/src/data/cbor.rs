@@ -1,0 +1,214 @@
+//! Values as bytes: CBOR (RFC 8949), so that a foreign program can read what a store holds.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use minicbor::data::Type;
+use minicbor::{Decoder, Encoder, decode, encode};
+use sinew_flow::{Error, Map, Value};
+
+/// Deepest nesting of a value in a store: who reads it calls itself for each level.
+const DEPTH_MAX: usize = 128;
+
+/// A value as bytes.
+///
+/// # Errors
+/// It is longer than `len_max` bytes (413), nested too deep, or bytes that are still to come.
+pub(super) fn bytes(value: &Value, len_max: usize) -> Result<Bytes, Error> {
+    let mut to = Encoder::new(Vec::new());
+    write(&mut to, value, len_max, DEPTH_MAX)?;
+    Ok(exactly(to.into_writer()))
+}
+
+fn write(
+    to: &mut Encoder<Vec<u8>>,
+    value: &Value,
+    len_max: usize,
+    levels: usize,
+) -> Result<(), Error> {
+    let below = levels.checked_sub(1).ok_or_else(too_deep);
+    let written: Result<_, encode::Error<Infallible>> = match value {
+        Value::Null => to.null(),
+        Value::Bool(value) => to.bool(*value),
+        Value::Integer(value) => to.i64(*value),
+        Value::Number(value) => to.f64(*value),
+        // What is too long is not copied first.
+        Value::Text(text) if text.len() > len_max => return Err(too_long(len_max)),
+        Value::Text(text) => to.str(text),
+        Value::Bytes(bytes) if bytes.len() > len_max => return Err(too_long(len_max)),
+        Value::Bytes(bytes) => to.bytes(bytes),
+        Value::List(items) => {
+            let below = below?;
+            let begun = to.array(items.len() as u64).map(drop);
+            items.iter().try_for_each(|item| write(to, item, len_max, below))?;
+            begun.map(|()| to)
+        }
+        Value::Map(map) => {
+            let below = below?;
+            let begun = to.map(map.len() as u64).map(drop);
+            for (key, value) in map.iter() {
+                write(to, &Value::Text(key.clone()), len_max, below)?;
+                write(to, value, len_max, below)?;
+            }
+            begun.map(|()| to)
+        }
+        Value::Document(_) => return write(to, &value.resolve()?, len_max, levels),
+        Value::Stream(_) => {
+            let what = "bytes that are still to come cannot be kept; let the node before it gather \
+                        the body";
+            return Err(Error::new(what));
+        }
+    };
+    let len = written.map_err(Error::new)?.writer().len();
+    if len > len_max { Err(too_long(len_max)) } else { Ok(()) }
+}
+
+/// The value that bytes are.
+///
+/// # Errors
+/// They are none.
+pub(super) fn value(bytes: &[u8]) -> Result<Value, Error> {
+    let mut from = Decoder::new(bytes);
+    let value = read(&mut from, DEPTH_MAX)?;
+    if from.position() < bytes.len() { Err(broken("more than one value")) } else { Ok(value) }
+}
+
+fn read(from: &mut Decoder<'_>, levels: usize) -> Result<Value, Error> {
+    let wrong = |error: decode::Error| broken(&error.to_string());
+    Ok(match from.datatype().map_err(wrong)? {
+        Type::Null | Type::Undefined => from.skip().map(|()| Value::Null).map_err(wrong)?,
+        Type::Bool => Value::Bool(from.bool().map_err(wrong)?),
+        Type::F32 | Type::F64 => Value::Number(from.f64().map_err(wrong)?),
+        Type::Bytes => Value::Bytes(Bytes::copy_from_slice(from.bytes().map_err(wrong)?)),
+        Type::String => Value::text(from.str().map_err(wrong)?),
+        Type::Array => {
+            let below = levels.checked_sub(1).ok_or_else(too_deep)?;
+            // A length that lies ends at the end of the bytes; nothing is reserved for it.
+            let len = from.array().map_err(wrong)?.unwrap_or(0);
+            let items: Result<Vec<_>, _> = (0..len).map(|_| read(from, below)).collect();
+            Value::List(Arc::new(items?))
+        }
+        Type::Map => {
+            let below = levels.checked_sub(1).ok_or_else(too_deep)?;
+            let mut map = Map::new();
+            for _ in 0..from.map().map_err(wrong)?.unwrap_or(0) {
+                let key = from.str().map_err(wrong)?;
+                map.insert(key.into(), read(from, below)?);
+            }
+            Value::Map(map.into())
+        }
+        _ => Value::Integer(from.i64().map_err(wrong)?),
+    })
+}
+
+/// The list `before` (nothing is an empty one) with one element more, and without its first ones
+/// if it were longer than `keep`.
+///
+/// # Errors
+/// It is no list (409).
+pub(super) fn appended(before: Option<&[u8]>, element: &[u8], keep: u64) -> Result<Bytes, Error> {
+    let before = before.unwrap_or(&[0x80]);
+    let mut from = Decoder::new(before);
+    let wrong = |error: decode::Error| broken(&error.to_string());
+    if from.datatype().map_err(wrong)? != Type::Array {
+        return Err(
+            Error::new("the entry is no list, and only to a list can be appended").with_status(409)
+        );
+    }
+    let len = from.array().map_err(wrong)?.unwrap_or(0);
+    let dropped = (len + 1).saturating_sub(keep);
+    for _ in 0..dropped.min(len) {
+        from.skip().map_err(wrong)?;
+    }
+    let mut to = Encoder::new(Vec::with_capacity(before.len() + element.len() + 9));
+    to.array(len + 1 - dropped).map_err(Error::new)?;
+    let mut made = to.into_writer();
+    made.extend_from_slice(&before[from.position()..]);
+    made.extend_from_slice(element);
+    Ok(exactly(made))
+}
+
+/// In memory of just that length: that is what counts.
+fn exactly(bytes: Vec<u8>) -> Bytes {
+    bytes.into_boxed_slice().into()
+}
+
+fn too_long(len_max: usize) -> Error {
+    Error::new(format_args!(
+        "the value is longer than {len_max} bytes, the store's 'value_max'; keep less in one entry"
+    ))
+    .with_status(413)
+}
+
+fn too_deep() -> Error {
+    Error::new(format_args!("a value in a store is nested {DEPTH_MAX} levels deep at most"))
+}
+
+fn broken(reason: &str) -> Error {
+    Error::new(format_args!("the entry is broken: {reason}; delete it, or the store's file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Examples of RFC 8949, appendix A, that have values here.
+    #[test]
+    fn values_are_those_of_the_rfc() {
+        let texts = |all: &[&'static str]| Value::list(all.iter().map(|text| Value::text(*text)));
+        let int = Value::Integer;
+        let examples: [(&[u8], Value); 14] = [
+            (&[0x00], int(0)),
+            (&[0x18, 0x64], int(100)),
+            (&[0x1a, 0x00, 0x0f, 0x42, 0x40], int(1_000_000)),
+            (&[0x38, 0x63], int(-100)),
+            (&[0x39, 0x03, 0xe7], int(-1000)),
+            (&[0xfb, 0x3f, 0xf1, 0x99, 0x99, 0x99, 0x99, 0x99, 0x9a], Value::Number(1.1)),
+            (&[0xf5], Value::Bool(true)),
+            (&[0xf6], Value::Null),
+            (&[0x44, 1, 2, 3, 4], Value::Bytes(Bytes::from_static(&[1, 2, 3, 4]))),
+            (&[0x62, 0xc3, 0xbc], Value::text("ü")),
+            (&[0x80], Value::list([])),
+            (
+                &[0x83, 0x01, 0x82, 0x02, 0x03, 0x82, 0x04, 0x05],
+                Value::list([int(1), Value::list([int(2), int(3)]), Value::list([int(4), int(5)])]),
+            ),
+            (
+                &[0xa2, 0x61, 0x61, 0x01, 0x61, 0x62, 0x82, 0x02, 0x03],
+                Value::map([("a", int(1)), ("b", Value::list([int(2), int(3)]))]),
+            ),
+            (&[0x82, 0x61, 0x61, 0x61, 0x62], texts(&["a", "b"])),
+        ];
+        for (raw, expected) in examples {
+            assert_eq!(value(raw).as_ref(), Ok(&expected));
+            assert_eq!(bytes(&expected, 100).as_deref(), Ok(raw));
+        }
+    }
+
+    #[test]
+    fn a_list_grows_at_its_end_and_is_kept_short() {
+        let one = bytes(&Value::Integer(1), 9).expect("short");
+        let mut list = None;
+        for count in 1..=300_usize {
+            list = Some(appended(list.as_deref(), &one, 256).expect("a list"));
+            let read = value(list.as_ref().expect("just made")).expect("CBOR");
+            assert_eq!(read, Value::list(vec![Value::Integer(1); count.min(256)]));
+        }
+        let error = appended(Some(&one), &one, 9).expect_err("a number");
+        assert_eq!(error.status(), 409);
+    }
+
+    #[test]
+    fn what_is_broken_or_too_long_is_an_error() {
+        for cut in [&[][..], &[0x82, 0x01], &[0x9b, 255, 255, 255, 255, 255, 255, 255, 255, 0]] {
+            assert!(value(cut).is_err(), "{cut:?}");
+        }
+        assert!(value(&[0x81; 4000]).is_err() && value(&[0, 0]).is_err());
+        let deep = (0..200).fold(Value::Null, |value, _| Value::list([value]));
+        assert!(bytes(&deep, 4000).is_err());
+        for long in [Value::text("12345"), Value::list(vec![Value::Null; 5])] {
+            assert_eq!(bytes(&long, 5).expect_err("too long").status(), 413);
+        }
+    }
+}

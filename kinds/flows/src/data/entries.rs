@@ -1,0 +1,265 @@
+//! What can be done with the entries of a store, in memory and on disk: the rules and the limits.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use sinew_flow::{Error, Value};
+
+use super::cbor;
+
+/// An entry costs so many bytes beside its key and its value, of those that `bytes_max` allows.
+pub(super) const ENTRY_BYTES: u64 = 256;
+/// So many entries whose time is over go with each operation, beside those whose room it needs.
+const EXPIRED_PER_TURN: usize = 16;
+/// Never, as the time at which an entry goes.
+const NEVER: u64 = u64::MAX;
+
+/// What a store may hold, and what happens past it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) entries_max: u64,
+    /// Of keys and values, with [`ENTRY_BYTES`] for each entry.
+    pub(super) bytes_max: u64,
+    pub(super) value_max: usize,
+    /// Whether entries make way for new ones; else a full store says so.
+    pub(super) evicts: bool,
+}
+
+/// What is to be done with an entry.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Get,
+    Set(Bytes),
+    Append { element: Bytes, keep: u64 },
+    Replace { expected: Value, value: Bytes },
+    Increment(i64),
+    Delete,
+}
+
+/// The same with the entry's key.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) key: Box<str>,
+    pub(super) act: Act,
+    /// So long after it the entry goes; `None`: as the operation has it.
+    pub(super) expire_ms: Option<u64>,
+}
+
+impl Request {
+    /// What it takes while it waits.
+    pub(super) fn len(&self) -> usize {
+        let value = match &self.act {
+            Act::Set(value) | Act::Append { element: value, .. } => value.len(),
+            // What is expected is no larger than what has come.
+            Act::Replace { value, .. } => value.len(),
+            Act::Get | Act::Increment(_) | Act::Delete => 0,
+        };
+        self.key.len() + value + ENTRY_BYTES as usize
+    }
+}
+
+/// What has come of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Outcome {
+    /// The value that the entry has now; of one that was deleted, which it had.
+    Is(Bytes),
+    /// There is no such entry.
+    Missing,
+    /// It had another value than was expected.
+    Differs,
+}
+
+/// An entry.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) value: Bytes,
+    /// When it goes, by the table's clock.
+    pub(super) until_ms: u64,
+}
+
+/// How much a table holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Totals {
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+}
+
+impl Totals {
+    /// Those of one entry.
+    pub(super) fn of(key: &str, value: &[u8]) -> Totals {
+        Totals { entries: 1, bytes: ENTRY_BYTES + (key.len() + value.len()) as u64 }
+    }
+
+    pub(super) fn add(&mut self, more: Totals) {
+        self.entries += more.entries;
+        self.bytes += more.bytes;
+    }
+
+    /// A file that was tampered with may hold less than it says.
+    pub(super) fn take(&mut self, less: Totals) {
+        self.entries = self.entries.saturating_sub(less.entries);
+        self.bytes = self.bytes.saturating_sub(less.bytes);
+    }
+}
+
+/// What a store has counted since its domain began.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Entries that made way for new ones.
+    pub(super) evicted: AtomicU64,
+    /// Entries whose time was over.
+    pub(super) expired: AtomicU64,
+    /// Operations for which there was no room.
+    pub(super) refused: AtomicU64,
+    /// Replies that `cache` found, made, and could not keep.
+    pub(super) hits: AtomicU64,
+    pub(super) misses: AtomicU64,
+    pub(super) unkept: AtomicU64,
+}
+
+pub(super) fn count(place: &AtomicU64) {
+    // Relaxed: a number, and nothing that goes with it.
+    place.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The entries, ordered in three ways.
+pub(super) trait Table {
+    fn get(&self, key: &str) -> Result<Option<Entry>, Error>;
+    /// The entry was used.
+    fn touch(&mut self, _key: &str) {}
+    /// It is the newest from now on.
+    fn put(&mut self, key: &str, entry: Entry) -> Result<(), Error>;
+    fn remove(&mut self, key: &str) -> Result<(), Error>;
+    fn totals(&self) -> Totals;
+    /// The one that goes first, and when.
+    fn next_to_expire(&self) -> Result<Option<(u64, Box<str>)>, Error>;
+    /// The one that makes way first.
+    fn oldest(&self) -> Result<Option<Box<str>>, Error>;
+}
+
+/// Does what is asked at a time of the table's clock.
+///
+/// # Errors
+/// There is no room (507), the value is too long (413) or not what the operation needs (409); or
+/// the disk fails.
+pub(super) fn carry_out(
+    table: &mut impl Table,
+    Request { key, act, expire_ms }: &Request,
+    limits: Limits,
+    now_ms: u64,
+    counts: &Counts,
+) -> Result<Outcome, Error> {
+    for _ in 0..EXPIRED_PER_TURN {
+        if !expire_next(table, now_ms, counts)? {
+            break;
+        }
+    }
+    let before = table.get(key)?.filter(|entry| entry.until_ms > now_ms);
+    let kept_ms = before.as_ref().map_or(NEVER, |entry| entry.until_ms);
+    let (value, until_ms) = match act {
+        Act::Get => {
+            table.touch(key);
+            return Ok(before.map_or(Outcome::Missing, |entry| Outcome::Is(entry.value)));
+        }
+        Act::Delete => {
+            table.remove(key)?;
+            return Ok(before.map_or(Outcome::Missing, |entry| Outcome::Is(entry.value)));
+        }
+        Act::Set(value) => (value.clone(), NEVER),
+        Act::Append { element, keep } => {
+            (cbor::appended(before.as_ref().map(|entry| &*entry.value), element, *keep)?, kept_ms)
+        }
+        Act::Replace { expected, value } => {
+            let found = before.as_ref().map_or(Ok(Value::Null), |entry| cbor::value(&entry.value));
+            if found? != *expected {
+                return Ok(Outcome::Differs);
+            }
+            (value.clone(), NEVER)
+        }
+        Act::Increment(by) => (incremented(before.as_ref(), *by)?, kept_ms),
+    };
+    if value.len() > limits.value_max {
+        let (len, max) = (value.len(), limits.value_max);
+        let what = format!("the entry would have {len} bytes; the store's 'value_max' is {max}");
+        return Err(Error::new(what).with_status(413));
+    }
+    let until_ms = expire_ms.map_or(until_ms, |span_ms| now_ms.saturating_add(span_ms));
+    make_room(table, key, &value, limits, now_ms, counts)?;
+    table.put(key, Entry { value: value.clone(), until_ms })?;
+    Ok(Outcome::Is(value))
+}
+
+fn incremented(before: Option<&Entry>, by: i64) -> Result<Bytes, Error> {
+    let before = before.map_or(Ok(Value::Integer(0)), |entry| cbor::value(&entry.value))?;
+    let Value::Integer(number) = before else {
+        let what = format!("the entry is {}, and only a whole number counts", before.sort());
+        return Err(Error::new(what).with_status(409));
+    };
+    let sum = number.checked_add(by).ok_or_else(|| {
+        Error::new(format_args!("{number} + {by} is no whole number of 64 bits")).with_status(409)
+    })?;
+    cbor::bytes(&Value::Integer(sum), 9)
+}
+
+/// Lets the next entry go whose time is over; whether there was one.
+fn expire_next(table: &mut impl Table, now_ms: u64, counts: &Counts) -> Result<bool, Error> {
+    match table.next_to_expire()? {
+        Some((until_ms, key)) if until_ms <= now_ms => {
+            table.remove(&key)?;
+            count(&counts.expired);
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Sees that an entry with this value fits. What goes for it stays gone; the entry itself is left.
+fn make_room(
+    table: &mut impl Table,
+    key: &str,
+    value: &[u8],
+    limits: Limits,
+    now_ms: u64,
+    counts: &Counts,
+) -> Result<(), Error> {
+    let need = Totals::of(key, value);
+    loop {
+        let mut after = table.totals();
+        if let Some(own) = table.get(key)? {
+            after.take(Totals::of(key, &own.value));
+        }
+        after.add(need);
+        if after.entries <= limits.entries_max && after.bytes <= limits.bytes_max {
+            return Ok(());
+        }
+        if expire_next(table, now_ms, counts)? {
+            continue;
+        }
+        let can_fit = need.bytes <= limits.bytes_max;
+        match table.oldest()?.filter(|_| limits.evicts && can_fit) {
+            Some(oldest) => {
+                table.remove(&oldest)?;
+                if *oldest != *key {
+                    count(&counts.evicted);
+                }
+            }
+            None => {
+                count(&counts.refused);
+                return Err(full(after, limits));
+            }
+        }
+    }
+}
+
+#[cold]
+fn full(Totals { entries, bytes }: Totals, limits: Limits) -> Error {
+    Error::new(format_args!(
+        "the store is full: it would hold {entries} of {} entries, {bytes} of {} bytes; raise \
+         'entries_max' or 'bytes_max', let entries expire, or write 'full: evict'",
+        limits.entries_max, limits.bytes_max
+    ))
+    .with_status(507)
+}
+
+#[cfg(test)]
+mod tests;
