@@ -293,6 +293,48 @@ fn a_domain_that_comes_back_starts_with_the_newest_graph() {
 }
 
 #[test]
+fn a_store_is_one_for_all_workers_and_outlives_edits_and_in_a_file_kill_9() {
+    let watched = Watched::start("reload-store", &[]);
+    let counts = |word: &str| {
+        let says = format!("\"{word} {{{{ values.memory }}}} {{{{ values.disk }}}}\"");
+        let count = |name: &str, next: &str| {
+            format!(
+                "- {{kind: state, name: {name}, store: in_{name}, do: increment, key: \"'n'\", \
+                 into: {name}, ports: {{out: [{{name: {next}, port: in}}]}}}}\n"
+            )
+        };
+        watched.fixed(&says, "").replace("name: pong, port: in", "name: memory, port: in")
+            + &count("memory", "disk")
+            + &count("disk", "pong")
+            + "- {kind: store, name: in_memory}\n- {kind: store, name: in_disk, path: n.store}\n"
+    };
+    watched.edit(&counts("v"), true, "the graph was edited");
+    let ask = || (0..10).map(|_| watched.ask()).collect::<Vec<_>>();
+    let mut answers: Vec<String> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+        clients.into_iter().flat_map(|client| client.join().expect("answers")).collect()
+    });
+    let numbers = |at: usize, answers: &[String]| {
+        let number = |answer: &String| answer.split(' ').nth(at)?.parse().ok();
+        let mut numbers: Vec<Option<u32>> = answers.iter().map(number).collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    for at in 1..=2 {
+        assert!(numbers(at, &answers).into_iter().eq((1..=40).map(Some)), "{answers:?}");
+    }
+    watched.edit(&counts("w"), true, "the graph was edited: 1 node changed (pong)");
+    answers = vec![watched.ask()];
+    assert_eq!(answers, ["w 41 41"]);
+    send(watched.running.domains(1)[0], Signal::KILL);
+    wait_until("it answers again", || {
+        answers.push(watched.ask());
+        answers.last().is_some_and(|it| !it.is_empty())
+    });
+    assert_eq!(answers.last().map(String::as_str), Some("w 1 42"), "{}", watched.running.said());
+}
+
+#[test]
 fn tests_and_what_only_they_reach_are_no_part_of_a_run() {
     let watched = Watched::start("reload-tests", &[]);
     let tests = "- {kind: test, name: proves, ports: {out: [{name: before, port: in}]}}
