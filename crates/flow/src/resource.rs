@@ -1,4 +1,4 @@
-//! What nodes of a domain have in common, in whichever worker they are: a resource that stands in
+//! What nodes of a domain share, in whichever worker they are: a resource that stands in
 //! the graph, such as a store, and what the workers' parts of one node share.
 
 use std::any::{Any, TypeId};
@@ -9,9 +9,9 @@ use sinew_core::fault::Fault;
 
 /// A node that takes no packets and begins no flows: others use it by its name.
 pub trait Resource: Send {
-    /// Opens it as the node `name`, once for its domain: before the domain is ready, and again for each edit of the
-    /// graph, while flows of the graph before use the old one. What both are to share comes from
-    /// `resources`. It may block.
+    /// Opens it as the node `name`, once for its domain: before the domain is ready, and again for
+    /// each edit of the graph, while flows of the graph before use the old one. What both are to
+    /// share comes from `resources`. It may block.
     ///
     /// # Errors
     /// What it needs cannot be had: a file that another process uses.

@@ -8,8 +8,8 @@ use sinew_flow::{
     At, Error, FLOW, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input, output,
 };
 
-use super::entries::{Act, Outcome, Request, count};
-use super::state::{EXPIRE_NS_MAX, read, write};
+use super::entries::{Act, Asked, Outcome, count};
+use super::state::{EXPIRE_NS_MAX, expire_ms, read, write};
 use super::store::{self, Store};
 use crate::path::lines::Lines;
 use crate::script::key::Key;
@@ -54,8 +54,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let store_name = taken(store_name, &mut refusals);
     let key = taken(Key::of(parameters.yaml("key")), &mut refusals);
     let (store_name, key) = store_name.zip(key).ok_or(refusals)?;
-    let expire = parameters.duration("expire");
-    let expire_ms = (!expire.is_zero()).then(|| expire.as_millis() as u64);
+    let expire_ms = expire_ms(parameters);
     Ok(Box::new(Cache { store_name, store: None, key, expire_ms, lines: Arc::default() }))
 }
 
@@ -87,7 +86,7 @@ impl Cache {
 
     async fn look(&self, at: At<'_>, key: &str) -> Result<Option<Value>, Error> {
         let (key, store) = (key.into(), self.store());
-        let asked = Request { key, act: Act::Get, expire_ms: None };
+        let asked = Asked { key, act: Act::Get, expire_ms: None };
         let Outcome::Is(bytes) = store.carry_out(at.pool(), asked).await? else { return Ok(None) };
         count(&store.counts.hits);
         read(at.flow(), &bytes).map(Some)
@@ -119,7 +118,7 @@ impl Cache {
     async fn keep(&self, at: At<'_>, key: Box<str>, reply: &Value) -> Result<(), Error> {
         let store = self.store();
         let value = write(at.flow(), &at.flow().resolve(reply)?, store.value_max())?;
-        let asked = Request { key, act: Act::Set(value), expire_ms: self.expire_ms };
+        let asked = Asked { key, act: Act::Set(value), expire_ms: self.expire_ms };
         store.carry_out(at.pool(), asked).await.map(drop)
     }
 }

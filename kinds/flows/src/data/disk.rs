@@ -21,7 +21,7 @@ use sinew_core::panics;
 use sinew_flow::{Error, Pool};
 use tokio::sync::oneshot;
 
-use super::entries::{Act, Counts, Entry, Limits, Outcome, Request, Table, Totals, carry_out};
+use super::entries::{Act, Asked, Counts, Entry, Outcome, StoreLimits, Table, Totals, carry_out};
 use crate::script::refused_for_now;
 
 /// By key: when it goes (ms since 1970), its turn, its value.
@@ -61,8 +61,8 @@ struct Line {
 }
 
 struct Job {
-    request: Request,
-    limits: Limits,
+    request: Asked,
+    limits: StoreLimits,
     counts: Arc<Counts>,
     answer: oneshot::Sender<Result<Outcome, Error>>,
 }
@@ -94,8 +94,8 @@ impl Disk {
     pub(super) async fn carry_out(
         self: &Arc<Disk>,
         pool: &Pool,
-        request: Request,
-        limits: Limits,
+        request: Asked,
+        limits: StoreLimits,
         counts: &Arc<Counts>,
     ) -> Result<Outcome, Error> {
         let (answer, answered) = oneshot::channel();

@@ -16,7 +16,7 @@ const NEVER: u64 = u64::MAX;
 
 /// What a store may hold, and what happens past it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct StoreLimits {
     pub(super) entries_max: u64,
     /// Of keys and values, with [`ENTRY_BYTES`] for each entry.
     pub(super) bytes_max: u64,
@@ -38,14 +38,14 @@ pub(super) enum Act {
 
 /// The same with the entry's key.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct Asked {
     pub(super) key: Box<str>,
     pub(super) act: Act,
     /// So long after it the entry goes; `None`: as the operation has it.
     pub(super) expire_ms: Option<u64>,
 }
 
-impl Request {
+impl Asked {
     /// What it takes while it waits.
     pub(super) fn len(&self) -> usize {
         let value = match &self.act {
@@ -144,8 +144,8 @@ pub(super) trait Table {
 /// the disk fails.
 pub(super) fn carry_out(
     table: &mut impl Table,
-    Request { key, act, expire_ms }: &Request,
-    limits: Limits,
+    Asked { key, act, expire_ms }: &Asked,
+    limits: StoreLimits,
     now_ms: u64,
     counts: &Counts,
 ) -> Result<Outcome, Error> {
@@ -218,7 +218,7 @@ fn make_room(
     table: &mut impl Table,
     key: &str,
     value: &[u8],
-    limits: Limits,
+    limits: StoreLimits,
     now_ms: u64,
     counts: &Counts,
 ) -> Result<(), Error> {
@@ -252,7 +252,7 @@ fn make_room(
 }
 
 #[cold]
-fn full(Totals { entries, bytes }: Totals, limits: Limits) -> Error {
+fn full(Totals { entries, bytes }: Totals, limits: StoreLimits) -> Error {
     Error::new(format_args!(
         "the store is full: it would hold {entries} of {} entries, {bytes} of {} bytes; raise \
          'entries_max' or 'bytes_max', let entries expire, or write 'full: evict'",

@@ -12,7 +12,7 @@ use sinew_flow::{
 use sinew_spec::item_json;
 
 use super::cbor;
-use super::entries::{Act, Outcome, Request};
+use super::entries::{Act, Asked, Outcome};
 use super::store::{self, Store};
 use crate::script::expression::Expression;
 use crate::script::key::Key;
@@ -86,14 +86,10 @@ const OPERATIONS: &[&str] = &["get", "set", "append", "replace", "increment", "d
 struct State {
     store_name: String,
     store: Option<Arc<Store>>,
-    operation: Operation,
+    /// `None`: it asks for the store's figures.
+    operation: Option<(Key, What)>,
     expire_ms: Option<u64>,
     into: Option<ByteString>,
-}
-
-enum Operation {
-    Figures,
-    Of(Key, What),
 }
 
 enum What {
@@ -114,14 +110,19 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     else {
         return Err(refusals);
     };
-    let expire = parameters.duration("expire");
     Ok(Box::new(State {
         store_name,
         store: None,
         operation,
-        expire_ms: (!expire.is_zero()).then(|| expire.as_millis() as u64),
+        expire_ms: expire_ms(parameters),
         into: Some(parameters.text("into")).filter(|it| !it.is_empty()).map(ByteString::from),
     }))
+}
+
+/// What `expire` says; `None` for 0s.
+pub(super) fn expire_ms(parameters: &Parameters<'_>) -> Option<u64> {
+    let expire = parameters.duration("expire");
+    (!expire.is_zero()).then(|| (expire.as_millis() as u64).max(1))
 }
 
 /// Parameters without a meaning for this operation, and those that it lacks.
@@ -140,29 +141,26 @@ fn misplaced(parameters: &Parameters<'_>) -> Vec<Refusal> {
     ];
     let mut refusals = Vec::new();
     for (name, operations, is_needed) in rows {
-        let wrong = match (operations.contains(&operation), has(name)) {
-            (false, true) => {
-                (format!("'{name}' has no meaning with 'do: {operation}'"), "remove it")
-            }
+        let (message, help) = match (operations.contains(&operation), has(name)) {
+            (false, true) => (
+                format!("'{name}' has no meaning with 'do: {operation}'"),
+                format!("remove it; it goes with {}", operations.join(", ")),
+            ),
             (true, false) if is_needed => {
-                (format!("'do: {operation}' needs '{name}'"), "write key: packet.user, such as")
+                let example = if name == "key" { "packet.user" } else { "\"{{ packet.text }}\"" };
+                (format!("'do: {operation}' needs '{name}'"), format!("add '{name}: {example}'"))
             }
             _ => continue,
         };
-        let help = match wrong.1 {
-            "remove it" => format!("remove it; it goes with {}", operations.join(", ")),
-            _ if name == "key" => "add 'key: packet.user'".to_owned(),
-            _ => "add 'value: \"{{ packet.text }}\"'".to_owned(),
-        };
-        refusals.push(Refusal::new(parameters.span(name), wrong.0, help));
+        refusals.push(Refusal::new(parameters.span(name), message, help));
     }
     refusals
 }
 
-fn operation(parameters: &Parameters<'_>) -> Result<Operation, Vec<Refusal>> {
+fn operation(parameters: &Parameters<'_>) -> Result<Option<(Key, What)>, Vec<Refusal>> {
     let (operation, key) = (parameters.text("do"), parameters.yaml("key"));
     if operation == "figures" || item_json(key).is_null() {
-        return Ok(Operation::Figures);
+        return Ok(None);
     }
     let template = |name| Template::compile(parameters.yaml(name));
     let what = match operation {
@@ -176,7 +174,7 @@ fn operation(parameters: &Parameters<'_>) -> Result<Operation, Vec<Refusal>> {
         _ => Ok(What::Delete),
     };
     match (Key::of(key), what) {
-        (Ok(key), Ok(what)) => Ok(Operation::Of(key, what)),
+        (Ok(key), Ok(what)) => Ok(Some((key, what))),
         (key, what) => Err([key.err(), what.err()].into_iter().flatten().flatten().collect()),
     }
 }
@@ -191,7 +189,7 @@ impl FlowNode for State {
             match self.carry_out(at, &packet).await {
                 Ok(Some(value)) => self.pass(at, packet, value),
                 Ok(None) if at.is_linked(OTHERWISE) => Step::Pass(OTHERWISE, packet),
-                Ok(None) if matches!(self.operation, Operation::Of(_, What::Replace { .. })) => {
+                Ok(None) if matches!(self.operation, Some((_, What::Replace { .. }))) => {
                     Step::Fail(refused(409, "the entry has another value than was expected"))
                 }
                 Ok(None) => self.pass(at, packet, Value::Null),
@@ -215,11 +213,11 @@ impl State {
     /// What the entry has; `None`: there is none, or it is not as expected.
     async fn carry_out(&self, at: At<'_>, packet: &Value) -> Result<Option<Value>, Error> {
         let store = self.store.as_deref().expect("its name was looked up as the node was made");
-        let Operation::Of(key, what) = &self.operation else { return Ok(Some(store.figures())) };
+        let Some((key, what)) = &self.operation else { return Ok(Some(store.figures())) };
         let flow = at.flow();
         let key = key.find(flow, packet)?;
         let act = act(what, flow, packet, store.value_max()).await?;
-        let asked = Request { key: (&*key).into(), act, expire_ms: self.expire_ms };
+        let asked = Asked { key: (&*key).into(), act, expire_ms: self.expire_ms };
         match store.carry_out(at.pool(), asked).await? {
             Outcome::Is(bytes) => read(flow, &bytes).map(Some),
             Outcome::Missing | Outcome::Differs => Ok(None),

@@ -13,7 +13,7 @@ use sinew_spec::plan::Node;
 use sinew_spec::suggest;
 
 use super::disk::Disk;
-use super::entries::{Counts, Limits, Outcome, Request, Table, carry_out};
+use super::entries::{Asked, Counts, Outcome, StoreLimits, Table, carry_out};
 use super::memory::Memory;
 
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Resource(make) };
@@ -55,7 +55,7 @@ const VALUE_MAX: u64 = 1 << 20;
 /// A store as the spec has it.
 struct Closed {
     path: Option<PathBuf>,
-    limits: Limits,
+    limits: StoreLimits,
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn Resource> {
@@ -72,7 +72,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn Resource> {
     }
     Ok(Box::new(Closed {
         path: path.map(|_| parameters.path("path")),
-        limits: Limits {
+        limits: StoreLimits {
             entries_max: parameters.integer("entries_max").unsigned_abs(),
             bytes_max: parameters.size("bytes_max"),
             value_max: parameters.size("value_max") as usize,
@@ -123,7 +123,7 @@ pub(super) fn named(parameters: &Parameters<'_>) -> Result<String, Refusal> {
 
 /// A store that is open.
 pub(super) struct Store {
-    limits: Limits,
+    limits: StoreLimits,
     pub(super) counts: Arc<Counts>,
     place: Place,
 }
@@ -143,7 +143,7 @@ impl Store {
     ///
     /// # Errors
     /// What the entry, the limits or the disk say.
-    pub(super) async fn carry_out(&self, pool: &Pool, asked: Request) -> Result<Outcome, Error> {
+    pub(super) async fn carry_out(&self, pool: &Pool, asked: Asked) -> Result<Outcome, Error> {
         match &self.place {
             Place::Memory(memory) => {
                 let now_ms = now_ns() / 1_000_000;

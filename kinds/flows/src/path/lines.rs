@@ -27,7 +27,7 @@ struct Line {
 }
 
 /// A packet's place, in line or inside. It leaves when this is dropped.
-pub(crate) struct Place {
+pub(crate) struct InLine {
     lines: Arc<Lines>,
     key: Arc<str>,
     number: u64,
@@ -43,7 +43,7 @@ impl Lines {
         key: &str,
         inside_max: usize,
         waiting_max: usize,
-    ) -> Option<Place> {
+    ) -> Option<InLine> {
         let mut state = self.lock();
         let State { lines, waiting, next } = &mut *state;
         let known = lines.get_key_value(key).map(|(key, _)| Arc::clone(key));
@@ -61,7 +61,7 @@ impl Lines {
         } else {
             return None;
         };
-        Some(Place { lines: Arc::clone(self), key, number: *next, turn })
+        Some(InLine { lines: Arc::clone(self), key, number: *next, turn })
     }
 
     /// Nothing is left half done under it.
@@ -76,7 +76,7 @@ impl Lines {
     }
 }
 
-impl Place {
+impl InLine {
     /// Waits until it is inside.
     pub(crate) async fn wait(&mut self) {
         if let Some(turn) = &mut self.turn {
@@ -87,7 +87,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for InLine {
     fn drop(&mut self) {
         let mut state = self.lines.lock();
         let State { lines, waiting, .. } = &mut *state;

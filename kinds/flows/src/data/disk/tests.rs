@@ -21,8 +21,8 @@ const FILE: &str = "SINEW_TEST_STORE_FILE";
 /// So often a child is killed.
 const KILLS: usize = 6;
 
-const LIMITS: Limits =
-    Limits { entries_max: 10_000, bytes_max: 1 << 30, value_max: 1 << 20, evicts: false };
+const LIMITS: StoreLimits =
+    StoreLimits { entries_max: 10_000, bytes_max: 1 << 30, value_max: 1 << 20, evicts: false };
 
 /// A store's file at any time.
 pub(in crate::data) struct InFile {
@@ -40,8 +40,8 @@ impl InFile {
 
     pub(in crate::data) fn run(
         &mut self,
-        asked: &Request,
-        limits: Limits,
+        asked: &Asked,
+        limits: StoreLimits,
         now_ms: u64,
     ) -> Result<Outcome, Error> {
         let (answer, _answered) = oneshot::channel();
@@ -54,11 +54,11 @@ impl InFile {
     }
 }
 
-fn request(key: &str, act: Act) -> Request {
-    Request { key: key.into(), act, expire_ms: None }
+fn request(key: &str, act: Act) -> Asked {
+    Asked { key: key.into(), act, expire_ms: None }
 }
 
-async fn ask(disk: &Arc<Disk>, pool: &Pool, asked: Request) -> Result<Outcome, Error> {
+async fn ask(disk: &Arc<Disk>, pool: &Pool, asked: Asked) -> Result<Outcome, Error> {
     disk.carry_out(pool, asked, LIMITS, &Arc::default()).await
 }
 
@@ -179,7 +179,8 @@ fn a_full_disk_is_an_error_and_the_store_goes_on_when_there_is_room() {
                     // What was there is there, and the file is open again.
                     let first = ask(&disk, &pool, request("k0", Act::Get)).await;
                     let read = matches!(first, Ok(Outcome::Is(_)));
-                    println!("\nfailed {number} {} {read} {error}", error.status());
+                    let said = format!("\nfailed {number} {} {read} {error}\n", error.status());
+                    stdout().write_all(said.as_bytes()).expect("a pipe");
                     return;
                 }
             }

@@ -6,12 +6,12 @@ use super::super::disk::tests::InFile;
 use super::super::memory::Memory;
 use super::*;
 
-const ROOMY: Limits =
-    Limits { entries_max: 100, bytes_max: 100_000, value_max: 1000, evicts: false };
+const ROOMY: StoreLimits =
+    StoreLimits { entries_max: 100, bytes_max: 100_000, value_max: 1000, evicts: false };
 
 /// A table with its counts, at any time.
 trait Place {
-    fn run(&mut self, asked: &Request, limits: Limits, now_ms: u64) -> Result<Outcome, Error>;
+    fn run(&mut self, asked: &Asked, limits: StoreLimits, now_ms: u64) -> Result<Outcome, Error>;
     fn totals(&self) -> Totals;
     fn counts(&self) -> &Counts;
 }
@@ -20,7 +20,7 @@ trait Place {
 struct InMemory(Memory, Counts);
 
 impl Place for InMemory {
-    fn run(&mut self, asked: &Request, limits: Limits, now_ms: u64) -> Result<Outcome, Error> {
+    fn run(&mut self, asked: &Asked, limits: StoreLimits, now_ms: u64) -> Result<Outcome, Error> {
         carry_out(&mut self.0, asked, limits, now_ms, &self.1)
     }
     fn totals(&self) -> Totals {
@@ -32,7 +32,7 @@ impl Place for InMemory {
 }
 
 impl Place for InFile {
-    fn run(&mut self, asked: &Request, limits: Limits, now_ms: u64) -> Result<Outcome, Error> {
+    fn run(&mut self, asked: &Asked, limits: StoreLimits, now_ms: u64) -> Result<Outcome, Error> {
         InFile::run(self, asked, limits, now_ms)
     }
     fn totals(&self) -> Totals {
@@ -47,8 +47,8 @@ fn both() -> [Box<dyn Place>; 2] {
     [Box::new(InMemory::default()), Box::new(InFile::new())]
 }
 
-fn request(key: &str, act: Act) -> Request {
-    Request { key: key.into(), act, expire_ms: None }
+fn request(key: &str, act: Act) -> Asked {
+    Asked { key: key.into(), act, expire_ms: None }
 }
 
 fn cbor_of(value: impl Into<i64>) -> Bytes {
@@ -98,7 +98,7 @@ fn operations_do_what_they_say() {
 fn an_entry_goes_when_its_time_is_over_and_not_before() {
     for mut place in both() {
         let mut run = |act, expire_ms, now_ms| {
-            place.run(&Request { key: "a".into(), act, expire_ms }, ROOMY, now_ms)
+            place.run(&Asked { key: "a".into(), act, expire_ms }, ROOMY, now_ms)
         };
         run(Act::Set(cbor_of(1)), Some(10), 100).expect("room");
         assert_eq!(
@@ -120,7 +120,7 @@ fn an_entry_goes_when_its_time_is_over_and_not_before() {
 
 #[test]
 fn a_full_store_says_so_and_changes_nothing() {
-    let limits = Limits { entries_max: 2, ..ROOMY };
+    let limits = StoreLimits { entries_max: 2, ..ROOMY };
     for mut place in both() {
         for key in ["a", "b"] {
             place.run(&request(key, Act::Set(cbor_of(1))), limits, 0).expect("room");
@@ -130,14 +130,14 @@ fn a_full_store_says_so_and_changes_nothing() {
         assert_eq!(place.run(&request("b", Act::Set(cbor_of(2))), limits, 0), is(2));
         let totals = place.totals();
         // So many bytes: the entry must fit into them with all others, and alone.
-        let limits = Limits { bytes_max: totals.bytes + 3, ..ROOMY };
+        let limits = StoreLimits { bytes_max: totals.bytes + 3, ..ROOMY };
         let long = cbor::bytes(&Value::text("12345"), 99).expect("short");
         assert_eq!(status(place.run(&request("b", Act::Set(long)), limits, 0)), 507);
         assert_eq!(
             (place.totals(), place.run(&request("b", Act::Get), limits, 0)),
             (totals, is(2))
         );
-        let limits = Limits { value_max: 1, ..ROOMY };
+        let limits = StoreLimits { value_max: 1, ..ROOMY };
         assert_eq!(status(place.run(&request("a", Act::Increment(99)), limits, 0)), 413);
         assert_eq!(place.counts().refused.load(Ordering::Relaxed), 2);
     }
@@ -145,14 +145,14 @@ fn a_full_store_says_so_and_changes_nothing() {
 
 #[test]
 fn what_has_expired_makes_way_before_a_store_is_full() {
-    let limits = Limits { entries_max: 40, ..ROOMY };
+    let limits = StoreLimits { entries_max: 40, ..ROOMY };
     for mut place in both() {
         for number in 0..40 {
             let (key, act) = (format!("{number}").into(), Act::Set(cbor_of(number)));
-            place.run(&Request { key, act, expire_ms: Some(5) }, limits, 0).expect("room");
+            place.run(&Asked { key, act, expire_ms: Some(5) }, limits, 0).expect("room");
         }
         let one = Totals::of("x", &cbor_of(1));
-        let tight = Limits { bytes_max: one.bytes, ..limits };
+        let tight = StoreLimits { bytes_max: one.bytes, ..limits };
         assert_eq!(place.run(&request("x", Act::Set(cbor_of(1))), tight, 5), is(1));
         assert_eq!(place.totals(), one);
     }
@@ -160,7 +160,7 @@ fn what_has_expired_makes_way_before_a_store_is_full() {
 
 #[test]
 fn entries_make_way_where_the_spec_says_so() {
-    let limits = Limits { entries_max: 3, evicts: true, ..ROOMY };
+    let limits = StoreLimits { entries_max: 3, evicts: true, ..ROOMY };
     let [mut memory, mut disk] = both();
     for place in [&mut memory, &mut disk] {
         for (number, key) in ["a", "b", "c"].iter().enumerate() {
@@ -171,7 +171,7 @@ fn entries_make_way_where_the_spec_says_so() {
         assert_eq!(place.counts().evicted.load(Ordering::Relaxed), 1);
         assert_eq!(place.totals().entries, 3);
         // One that fits into no store makes nobody go.
-        let tiny = Limits { bytes_max: 10, ..limits };
+        let tiny = StoreLimits { bytes_max: 10, ..limits };
         assert_eq!(status(place.run(&request("e", Act::Set(cbor_of(1))), tiny, 0)), 507);
         assert_eq!(place.totals().entries, 3);
     }
@@ -182,7 +182,7 @@ fn entries_make_way_where_the_spec_says_so() {
     assert!(gone(&mut *disk, "a"), "it was written longest ago");
 }
 
-fn any_request() -> impl Strategy<Value = (Request, u64)> {
+fn any_request() -> impl Strategy<Value = (Asked, u64)> {
     let act = prop_oneof![
         Just(Act::Get),
         Just(Act::Delete),
@@ -198,14 +198,14 @@ fn any_request() -> impl Strategy<Value = (Request, u64)> {
     let key = (0..6_u8).prop_map(|key| key.to_string().into());
     let expire = prop_oneof![Just(None), (1..50_u64).prop_map(Some)];
     (key, act, expire, 0..20_u64)
-        .prop_map(|(key, act, expire_ms, pause)| (Request { key, act, expire_ms }, pause))
+        .prop_map(|(key, act, expire_ms, pause)| (Asked { key, act, expire_ms }, pause))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn memory_and_disk_do_the_same(asked in prop::collection::vec(any_request(), 1..40)) {
-        let limits = Limits { entries_max: 4, ..ROOMY };
+        let limits = StoreLimits { entries_max: 4, ..ROOMY };
         let (mut memory, mut disk, mut now_ms) = (InMemory::default(), InFile::new(), 0);
         for (asked, pause) in asked {
             now_ms += pause;

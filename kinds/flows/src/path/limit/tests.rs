@@ -100,7 +100,12 @@ fn what_is_over_the_rate_is_refused_and_told_when_there_is_room() {
 #[test]
 fn what_is_over_goes_where_the_port_leads() {
     let text = "
-        - {kind: limit, name: l, key: \"'all'\", rate: 1, per: 1h, ports: {over: [{name: o, port: in}]}}
+        - kind: limit
+          name: l
+          key: \"'all'\"
+          rate: 1
+          per: 1h
+          ports: {over: [{name: o, port: in}]}
         - {kind: throw, name: o, status: 402}
     ";
     let fixture = fixture(text);
@@ -110,7 +115,13 @@ fn what_is_over_goes_where_the_port_leads() {
 #[test]
 fn so_many_are_under_way_at_once_and_who_is_refused_uses_nothing_of_the_rate() {
     let text = "
-        - {kind: limit, name: l, key: packet, concurrency: 2, rate: 3, per: 1h, ports: {out: [{name: s, port: in}]}}
+        - kind: limit
+          name: l
+          key: packet
+          concurrency: 2
+          rate: 3
+          per: 1h
+          ports: {out: [{name: s, port: in}]}
         - {kind: sleep, name: s, duration: 5ms}
     ";
     let fixture = fixture(text);

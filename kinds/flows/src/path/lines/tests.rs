@@ -9,7 +9,7 @@ use super::*;
 use crate::testing::run;
 
 /// Whether it is inside.
-fn is_in(place: &mut Place) -> bool {
+fn is_in(place: &mut InLine) -> bool {
     place.wait().now_or_never().is_some()
 }
 
