@@ -17,6 +17,7 @@ use super::*;
 use crate::at_work::AtWork;
 use crate::crew::shared::Setup;
 use crate::path::program::Base;
+use crate::resource::Resources;
 use crate::tell::Teller;
 use crate::testing::{BEGIN, run, try_plan};
 use crate::{
@@ -92,7 +93,7 @@ fn graph(value: i64) -> Graph {
          - {{kind: gate, name: gate, value: {value}}}\n"
     );
     let plan = try_plan(&text, &[BEGIN.kind, &GATE]).unwrap_or_else(|errors| panic!("{errors}"));
-    Graph { plan, nodes: Arc::new([0, 1]) }
+    Graph { plan, nodes: Arc::new([0, 1]), opened: Arc::default() }
 }
 
 fn shared() -> Arc<Shared> {
@@ -113,12 +114,14 @@ fn shared() -> Arc<Shared> {
         stop_deadline: LIMIT,
     };
     let (pool, clock) = (Pool::start(1).expect("a thread"), Clock::calibrate());
-    Arc::new(Shared { graph: graph(0), setup, pool, clock })
+    let resources = Resources::default();
+    Arc::new(Shared { graph: graph(0), setup, pool, clock, resources })
 }
 
 fn program(shared: &Shared, base: &Base, value: i64) -> Rc<Program> {
     let graph = graph(value);
-    let site = |node| NodeContext::alone(node, &graph.plan, &shared.pool);
+    let open = (&shared.resources, &graph.opened);
+    let site = |node| NodeContext::alone(node, &graph.plan, &shared.pool, open);
     let folder = &shared.setup.spec.base;
     let made = make::program(&graph.plan, &graph.nodes, TABLE, folder, base, site);
     Rc::new(made.unwrap_or_else(|(_, refusals)| panic!("{refusals:?}")))
