@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
+use sinew_control::outside;
 
 /// The graph faulted, or a gate failed.
 pub(crate) const FAULTED: u8 = 1;
@@ -30,12 +31,13 @@ pub(crate) fn error_json(why: &str) -> Value {
 
 /// Standard error; if it is closed, nobody wants to know.
 pub(crate) fn say(text: &str) {
-    let _ = writeln!(stderr(), "{text}");
+    let _ = writeln!(stderr(), "{}", outside::hide(text));
 }
 
-/// Writes to standard output; the exit status is `status` if that went well.
+/// Writes to standard output, without what nobody is shown; the exit status is `status` if that went well.
 pub(crate) fn print(text: &str, status: ExitCode) -> ExitCode {
     let mut out = stdout().lock();
+    let text = outside::hide(text);
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     if is_quiet(written) { status } else { ExitCode::from(FAULTED) }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use sinew_agent::{BoardRow, image};
-use sinew_control::Spec;
+use sinew_control::{Spec, outside};
 use sinew_core::privileges;
 use sinew_flow::try_spans;
 use sinew_runtime::Kinds;
@@ -16,7 +16,7 @@ use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::{Plan, TargetMachine};
 use sinew_spec::{
     Diagnostic, GuestImage, SpecSource, TEXT_LEN_MAX, compile, diagnose, images_of, kinds_of_image,
-    render,
+    render, wanted_of,
 };
 
 use crate::answer::{BAD_REQUEST, error_json, print};
@@ -67,11 +67,19 @@ pub(crate) fn load(
     let kinds = nodes.catalogue();
     let base = folder_of(path);
     let images = read_images(&text, &base);
-    let source = SpecSource { file: &file, text: &text, overrides: &overrides, images: &images };
+    let outside = outside::bring(wanted_of(&text, &overrides), &base);
+    outside::know(&outside);
+    let source = SpecSource {
+        file: &file,
+        text: &text,
+        overrides: &overrides,
+        images: &images,
+        outside: &outside,
+    };
     match compile(&source, &kinds, machine) {
         Ok(plan) => {
             let machine = machine.clone();
-            let spec = Spec { file, text, base, overrides, images, machine };
+            let spec = Spec { file, text, base, overrides, images, outside, machine };
             Ok(Loaded { spec, plan })
         }
         Err(diagnostics) => Err(LoadError::Spec(text, diagnostics, vec![])),
@@ -145,8 +153,14 @@ pub(crate) fn load_and_make(
     if placed.is_empty() && others.is_empty() {
         return Ok(loaded);
     }
-    let Spec { file, text, overrides, images, .. } = loaded.spec;
-    let source = SpecSource { file: &file, text: &text, overrides: &overrides, images: &images };
+    let Spec { file, text, overrides, images, outside, .. } = loaded.spec;
+    let source = SpecSource {
+        file: &file,
+        text: &text,
+        overrides: &overrides,
+        images: &images,
+        outside: &outside,
+    };
     let diagnostics = diagnose(&source, placed);
     Err(LoadError::Spec(text, diagnostics, others))
 }
@@ -161,7 +175,7 @@ pub(crate) fn load_to_run(
     machine: &TargetMachine,
 ) -> Result<Loaded, LoadError> {
     let loaded = load_and_make(path, overrides, nodes, machine)?;
-    let Loaded { spec: Spec { file, text, base, overrides, images, .. }, plan } = &loaded;
+    let Loaded { spec: Spec { file, text, base, overrides, images, outside, .. }, plan } = &loaded;
     if (0..plan.nodes.len()).any(|node| plan.is_flow(node)) {
         try_spans().map_err(|error| LoadError::Request(error.to_string()))?;
     }
@@ -176,7 +190,7 @@ pub(crate) fn load_to_run(
         return Ok(loaded);
     }
     let placed = refused.into_iter().map(|it| (it.span.unwrap_or_default(), it.message, it.help));
-    let diagnostics = diagnose(&SpecSource { file, text, overrides, images }, placed);
+    let diagnostics = diagnose(&SpecSource { file, text, overrides, images, outside }, placed);
     Err(LoadError::Spec(loaded.spec.text, diagnostics, vec![]))
 }
 
@@ -218,6 +232,7 @@ impl LoadError {
         match self {
             LoadError::Request(text) => error_json(text),
             LoadError::Spec(_, diagnostics, refusals) => {
+                let diagnostics = hidden(diagnostics);
                 let placed = diagnostics.iter().map(Diagnostic::to_json);
                 let errors: Vec<_> = placed.chain(refusals.iter().map(Refusal::to_json)).collect();
                 json!({ "errors": errors })
@@ -241,7 +256,7 @@ impl LoadError {
             LoadError::Request(text) => format!("error: {text}\n"),
             LoadError::Spec(text, diagnostics, refusals) => {
                 let lines: String = refusals.iter().map(Refusal::to_line).collect();
-                render(diagnostics, text, color) + &lines
+                render(&hidden(diagnostics), text, color) + &lines
             }
         };
         // If standard error is closed, nobody wants to know; the exit status still tells.
@@ -250,14 +265,27 @@ impl LoadError {
     }
 }
 
+/// What nodes say of their parameters may hold what nobody is shown.
+fn hidden(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
+    let hide = |text: &str| outside::hide(text).into_owned();
+    let one = |it: &Diagnostic| Diagnostic {
+        message: hide(&it.message),
+        help: hide(&it.help),
+        ..it.clone()
+    };
+    diagnostics.iter().map(one).collect()
+}
+
 impl Refusal {
     fn to_json(&self) -> Value {
         let Refusal { file, line, node, text } = self;
+        let text = outside::hide(text);
         json!({ "file": file, "line": line, "node": node, "message": text })
     }
 
     fn to_line(&self) -> String {
         let Refusal { file, line, node, text } = self;
+        let text = outside::hide(text);
         format!("{file}:{line}: error: node '{node}': {text}\n")
     }
 }

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sinew_control::outside;
 use sinew_flows::{FLOWS, Suite};
 use sinew_spec::plan::{Plan, TargetMachine};
-use sinew_spec::{SpecSource, compile, render};
+use sinew_spec::{SpecSource, compile, render, wanted_of};
 
 /// What a path of this repository begins with.
 const FOLDERS: [&str; 9] =
@@ -38,7 +39,10 @@ fn blocks(beginning: &str) -> Vec<(String, String)> {
 
 /// The plan of a piece of YAML.
 fn plan(page: &str, text: &str) -> Plan {
-    let source = SpecSource { file: page, text, overrides: &[], images: &[] };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let outside = outside::bring(wanted_of(text, &[]), &folder);
+    outside::know(&outside);
+    let source = SpecSource { file: page, text, overrides: &[], images: &[], outside: &outside };
     let plan = compile(&source, &sinew::kinds().catalogue(), &TargetMachine::of(vec![0, 1]));
     plan.unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
 }

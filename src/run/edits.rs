@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use sinew_control::Spec;
 use sinew_control::status::{Event, EventKind};
 use sinew_runtime::Edition;
 use sinew_runtime::Kinds;
@@ -211,7 +212,9 @@ impl Watcher {
                 let before = mem::replace(&mut self.files, files);
                 self.keep_stamps(&before);
                 let (Loaded { spec, plan }, touched) = (loaded, mem::take(&mut self.touched));
-                self.news.send(News::Edition(Box::new(Edition { text: spec.text, plan, touched })))
+                let Spec { text, outside, .. } = spec;
+                let edition = Edition { text, plan, touched, outside };
+                self.news.send(News::Edition(Box::new(edition)))
             }
         }
     }

@@ -22,6 +22,7 @@ mod replay;
 mod requests;
 mod runs;
 mod schema;
+mod secrets;
 mod specs;
 mod stops;
 mod systemd;

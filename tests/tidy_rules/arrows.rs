@@ -20,7 +20,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "crates/control/src",
         &[
-            &["counters", "hosts", "place", "spec", "status"],
+            &["counters", "hosts", "outside", "place", "spec"],
+            &["status"],
             &["client", "peer"],
             &["server", "supervisor"],
         ],
@@ -133,7 +134,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["core_only", "edit", "fields", "images", "picture"],
             &["firewall", "ports"],
             &["draft", "schema"],
-            &["rules"],
+            &["outside", "rules"],
             &["blocks"],
             &["join"],
             &["place"],

@@ -26,6 +26,7 @@
 pub mod client;
 pub mod counters;
 pub mod hosts;
+pub mod outside;
 mod peer;
 pub mod place;
 mod server;
@@ -38,6 +39,7 @@ use std::fmt;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use sinew_plan::Brought;
 
 pub use self::peer::{Caller, PeerId};
 pub use self::server::{Incoming, PEERS_MAX, Server};
@@ -153,6 +155,9 @@ pub enum Answer {
         text: String,
         /// Nodes that read files which were edited.
         touched: Vec<String>,
+        /// What it takes from outside, as it was read for this edit.
+        #[serde(default, with = "spec::written_outside")]
+        outside: Vec<Brought>,
     },
 }
 
@@ -257,7 +262,12 @@ mod tests {
             Answer::Error("no domain 'x'".into()),
             Answer::Missed(7),
             Answer::End(u64::MAX),
-            Answer::Edition { number: 1, text: "name: \"ü\"\n".into(), touched: vec![] },
+            Answer::Edition {
+                number: 1,
+                text: "name: \"ü\"\n".into(),
+                touched: vec![],
+                outside: vec![],
+            },
         ];
         for answer in answers {
             let line: Line<Answer> = serde_json::from_slice(&to_line(&answer)).expect("a line");

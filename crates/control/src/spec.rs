@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sinew_plan::GuestImage;
 use sinew_plan::plan::{
     Board, LinkClass, LinkProfile, LinkTuning, SlotLayout, TargetMachine, TunedPair,
 };
+use sinew_plan::{Brought, GuestImage, Wanted};
 
 /// The spec of the run, to make the same plan again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,10 @@ pub struct Spec {
     /// The tables of kinds of its guests' images, as they were read.
     #[serde(default, serialize_with = "write_images", deserialize_with = "read_images")]
     pub images: Vec<GuestImage>,
+    /// What it takes from outside, as it was read: for the processes of this run, and never for a
+    /// file.
+    #[serde(default, with = "written_outside")]
+    pub outside: Vec<Brought>,
     /// What the plan was made for.
     #[serde(with = "WrittenMachine")]
     pub machine: TargetMachine,
@@ -112,6 +116,39 @@ fn read_images<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<GuestImage>, D:
         Ok(GuestImage { image, board: *board, table })
     };
     Vec::<WrittenImage>::deserialize(from)?.into_iter().map(image).collect()
+}
+
+/// How a [`Brought`] is written.
+#[derive(Serialize, Deserialize)]
+struct WrittenBrought {
+    is_file: bool,
+    name: String,
+    value: Result<String, String>,
+}
+
+/// What a spec takes from outside, as it is written.
+pub(crate) mod written_outside {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(all: &[Brought], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(all.iter().map(|Brought { wanted, value }| {
+            let (is_file, name) = match wanted {
+                Wanted::Variable(name) => (false, name),
+                Wanted::File(path) => (true, path),
+            };
+            WrittenBrought { is_file, name: name.clone(), value: value.clone() }
+        }))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<Brought>, D::Error> {
+        let brought = |WrittenBrought { is_file, name, value }: WrittenBrought| {
+            let wanted = if is_file { Wanted::File(name) } else { Wanted::Variable(name) };
+            Brought { wanted, value }
+        };
+        Ok(Vec::<WrittenBrought>::deserialize(from)?.into_iter().map(brought).collect())
+    }
 }
 
 /// A pair in a list.

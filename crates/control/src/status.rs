@@ -12,6 +12,8 @@ use sinew_core::clock::now_ns;
 use sinew_core::privileges::{Asked, Obtained};
 use sinew_plan::plan::Domain;
 
+use crate::outside;
+
 pub use self::stop::{DomainStop, StopStatus};
 
 /// Declares a state: an enum whose words are the same in JSON and on the screen, and which begins
@@ -451,6 +453,7 @@ impl Events {
             self.kept.pop_front();
         }
         self.newest += 1;
+        let text = outside::hidden(text);
         // A clock before 1970 is wrong anyway.
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.kept.push_back(Event {

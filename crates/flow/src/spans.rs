@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytestring::ByteString;
+use sinew_control::outside;
 use tracing::level_filters::LevelFilter;
 use tracing::{Span, Subscriber, info_span};
 use tracing_subscriber::filter::Targets;
@@ -88,6 +89,7 @@ impl<W> Spans<W> {
 impl<W: Write> Write for &Spans<W> {
     /// Takes a whole line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let (len, line) = (line.len(), &*outside::hide_in(line));
         // A count is never left half changed.
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_after_gap = lines.lost > 0;
@@ -105,7 +107,7 @@ impl<W: Write> Write for &Spans<W> {
                 lines.lost += 1;
             }
         }
-        Ok(line.len())
+        Ok(len)
     }
 
     fn flush(&mut self) -> io::Result<()> {

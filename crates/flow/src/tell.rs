@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use sinew_control::outside;
+
 /// Lines of a domain in a second. The supervisor keeps 50 of a service, and others have something
 /// to say too.
 const LINES_PER_S_MAX: u32 = 20;
@@ -103,9 +105,12 @@ impl Told {
     }
 }
 
-/// A text in one line that is not too long: nobody who asks may write lines of his own.
+/// A text in one line that is not too long, without what nobody is shown: nobody who asks may write
+/// lines of his own.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(LINE_CHARS_MAX));
+    // A character has four bytes at most.
+    let text = outside::hide_first(text, 4 * LINE_CHARS_MAX);
     for (count, char) in text.chars().enumerate() {
         if count == LINE_CHARS_MAX {
             line += "...";

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use sinew_agent::boards::BoardRow;
 use sinew_agent::image;
-use sinew_control::Spec;
+use sinew_control::{Spec, outside};
 use sinew_core::board::FaultAt;
 use sinew_core::catalogue::Kind;
 use sinew_core::trace::ThreadId;
 use sinew_runtime::Kinds;
 use sinew_runtime::run::{Run, RunRequest};
 use sinew_spec::plan::{Board, Plan, Release, TargetMachine, Thread};
-use sinew_spec::{GuestImage, SpecSource, compile, images_of};
+use sinew_spec::{GuestImage, SpecSource, compile, images_of, wanted_of};
 
 /// The arm's spec, as it stands in `graphs/arm`.
 pub(crate) const ARM: &str = include_str!("../../../graphs/arm/arm.yaml");
@@ -56,11 +56,13 @@ pub(crate) fn compiled(
 ) -> Result<RunRequest, String> {
     let machine = TargetMachine::of(cpus.to_vec());
     let images = images_of(&text).into_iter().map(read_image).collect::<Vec<_>>();
-    let source = SpecSource { file, text: &text, overrides: &overrides, images: &images };
+    let outside = outside::bring(wanted_of(&text, &overrides), &folder());
+    let source =
+        SpecSource { file, text: &text, overrides: &overrides, images: &images, outside: &outside };
     let plan = compile(&source, kinds, &machine)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let (file, base) = (file.into(), folder());
-    Ok(RunRequest::new(Spec { file, text, base, overrides, images, machine }, plan))
+    Ok(RunRequest::new(Spec { file, text, base, overrides, images, outside, machine }, plan))
 }
 
 /// The table of an image that a spec names.

@@ -6,8 +6,10 @@
 pub mod catalogue;
 mod item;
 pub mod plan;
+mod secrets;
 
 pub use item::{Data, Entry, Item, LinePlaces};
+pub use secrets::{Brought, HIDDEN, Secrets, Wanted};
 
 /// The table of kinds of a guest's image, which whoever compiles a spec has read for it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -221,6 +221,8 @@ pub struct Node {
     pub spans: Vec<Span>,
     /// The entries of each value that is a list of texts, with their places; empty for others.
     pub entries: Vec<Vec<Item>>,
+    /// How each value is written, if some of it comes from outside of the spec: what may be shown.
+    pub written: Vec<Option<String>>,
     /// One for each actuator port of the kind.
     pub actuators: Vec<Actuator>,
     /// Line of the spec on which the node begins, from 1.

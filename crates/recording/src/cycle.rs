@@ -186,7 +186,8 @@ mod tests {
         let text = include_str!("../../../graphs/arm/arm.yaml");
         let text = format!("{text}\n  - {{kind: recorder, name: recorder, domain: recorder}}\n");
         let text = text.replace("\nnodes:", "\n  recorder: {}\nnodes:");
-        let source = SpecSource { file: "arm.yaml", text: &text, overrides: &[], images: &[] };
+        let source =
+            SpecSource { file: "arm.yaml", text: &text, overrides: &[], images: &[], outside: &[] };
         let kinds = NODES.iter().map(|entry| entry.kind).chain([OBSERVER.kind]);
         let kinds: Vec<_> = kinds.collect();
         compile(&source, &kinds, &TargetMachine::of(vec![0, 1])).expect("the graph is good")

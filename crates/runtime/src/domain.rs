@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use sinew_control::outside;
 use sinew_core::bell::Bell;
 use sinew_core::board::{Board, DomainOrder, FaultAt};
 use sinew_core::clock::now_ns;
@@ -158,11 +159,13 @@ fn is_orphan(parent: u32) -> bool {
 }
 
 fn plan(launch: &Launch, kinds: &Kinds) -> Result<Plan, FaultAt> {
+    outside::know(&launch.spec.outside);
     let source = SpecSource {
         file: &launch.spec.file,
         text: &launch.spec.text,
         overrides: &launch.spec.overrides,
         images: &launch.spec.images,
+        outside: &launch.spec.outside,
     };
     let mut plan =
         compile(&source, &kinds.catalogue(), &launch.spec.machine).map_err(|errors| {

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sinew_flow::is_same;
+use sinew_spec::Brought;
 use sinew_spec::plan::{Domain, End, Link, Node, Plan, Realtime, Role, ServiceDomain, Thread};
 
 /// An edited graph, compiled and checked by whoever offers it.
@@ -16,6 +17,8 @@ pub struct Edition {
     pub plan: Plan,
     /// Nodes that read files which were edited: they count as changed.
     pub touched: Vec<String>,
+    /// What it takes from outside, read anew.
+    pub outside: Vec<Brought>,
 }
 
 /// The flow nodes that an edition changes, adds and removes, by name.

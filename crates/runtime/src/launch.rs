@@ -102,8 +102,8 @@ impl Open {
 
 #[cfg(test)]
 mod tests {
-    use sinew_spec::GuestImage;
     use sinew_spec::plan::{Board, LinkProfile, LinkTuning, SlotLayout, TargetMachine, TunedPair};
+    use sinew_spec::{Brought, GuestImage, Wanted};
 
     use super::*;
     use crate::inject::{InjectedFault, Target};
@@ -139,6 +139,10 @@ mod tests {
                 board: Board::Virt,
                 table: Ok(vec![1, 255]),
             }],
+            outside: vec![
+                Brought { wanted: Wanted::Variable("A".into()), value: Ok("\"ü\n".into()) },
+                Brought { wanted: Wanted::File("a b".into()), value: Err("why; what".into()) },
+            ],
             machine: machine(),
         };
         let injection = |what| Injection { target: Target::Node(1), at_cycle: 42, what };

@@ -61,6 +61,7 @@ pub(crate) fn plan(graph: Graph<'_, '_>, machine: &TargetMachine) -> Option<Plan
             spans: node.spans.clone(),
             actuators: node.actuators.clone(),
             entries: node.entries.clone(),
+            written: node.written.clone(),
             line: draft.lines.line(node.span.start as usize) as u32,
         })
     });

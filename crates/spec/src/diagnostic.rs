@@ -1,11 +1,11 @@
 //! What is wrong with a spec, where, and what to write instead.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde_json::{Value as Json, json};
-use sinew_plan::Span;
+use sinew_plan::{Data, Item, Secrets, Span};
 
 use crate::SpecSource;
 
@@ -110,6 +110,9 @@ struct Problem {
 pub(crate) struct Report {
     problems: RefCell<Vec<Problem>>,
     left_out: Cell<usize>,
+    /// What came from outside of the spec, by where it stands: how it is written, and as what it is
+    /// read. That there is nothing of it is reported already.
+    taken: RefCell<HashMap<Span, (String, Option<String>)>>,
 }
 
 impl Report {
@@ -124,8 +127,40 @@ impl Report {
             self.left_out.update(|count| count + 1);
             return;
         }
-        let (message, help) = texts();
+        let (mut message, mut help) = texts();
+        match self.taken.borrow().get(&span) {
+            Some((_, None)) => return,
+            Some((written, Some(value))) => {
+                message = message.replace(&format!("'{value}'"), &format!("'{written}'"));
+                let given = "; the value that stands for it is not shown";
+                help = (help + given).trim_start_matches("; ").to_owned();
+            }
+            None => {}
+        }
         self.problems.borrow_mut().push(Problem { span, message: cut(message), help: cut(help) });
+    }
+
+    /// A single value has got what it names of what is outside of the spec.
+    pub(crate) fn took(&self, span: Span, written: String, value: Option<String>) {
+        self.taken.borrow_mut().insert(span, (written, value));
+    }
+
+    /// How a value is written, if some of it came from outside.
+    pub(crate) fn written(&self, item: &Item) -> Option<String> {
+        match &item.data {
+            Data::Scalar { .. } => Some(self.taken.borrow().get(&item.span)?.0.clone()),
+            Data::List(items) => {
+                let all: Vec<_> = items.iter().map(|item| self.written(item)).collect();
+                all.iter().any(Option::is_some).then(|| {
+                    let texts = all.into_iter().zip(items);
+                    let text = texts.map(|(written, item)| {
+                        written.unwrap_or_else(|| item.text().unwrap_or("...").to_owned())
+                    });
+                    format!("[{}]", text.collect::<Vec<_>>().join(", "))
+                })
+            }
+            Data::Map(entries) => entries.iter().find_map(|entry| self.written(&entry.value)),
+        }
     }
 
     /// Whether nothing is wrong so far.
@@ -135,7 +170,12 @@ impl Report {
 
     /// All of them, in the order of the text.
     pub(crate) fn diagnostics(self, source: &SpecSource<'_>) -> Vec<Diagnostic> {
+        let secrets = Secrets::of(source.outside);
         let mut problems = self.problems.into_inner();
+        for problem in &mut problems {
+            problem.message = secrets.hide(&problem.message).into_owned();
+            problem.help = secrets.hide(&problem.help).into_owned();
+        }
         problems.sort_by_key(|problem| (problem.span.source, problem.span.start));
         // A link into a block stands for several: what is wrong with it is said once.
         let mut said = HashSet::new();

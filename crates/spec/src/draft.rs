@@ -20,7 +20,7 @@ pub(crate) use names::{Member, of_file};
 pub(crate) use node::{Link, Node, read_default};
 pub(crate) use requires::Required;
 pub(crate) use service::Service;
-pub(crate) use set::set;
+pub(crate) use set::{set, visit_nodes};
 use sinew_plan::catalogue::Kind;
 use sinew_plan::{Data, GuestImage, Item};
 

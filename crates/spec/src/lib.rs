@@ -22,6 +22,7 @@ mod limits;
 mod nearest;
 mod options;
 mod order;
+mod outside;
 pub mod picture;
 mod place;
 mod ports;
@@ -36,9 +37,12 @@ pub use core_only::core_of;
 pub use diagnostic::{Diagnostic, diagnose, render};
 pub use images::{images_of, kinds as kinds_of_image};
 pub use nearest::suggest;
+pub use outside::{BROUGHT_MAX, TextSlot, slot_at, value as value_of, wanted_of};
 pub use rules::catalogue_errors;
 pub use schema::schema;
-pub use sinew_plan::{Data, Entry, GuestImage, Item, Span, catalogue, plan};
+pub use sinew_plan::{
+    Brought, Data, Entry, GuestImage, HIDDEN, Item, Secrets, Span, Wanted, catalogue, plan,
+};
 pub use value::{duration_ns, duration_text, expected};
 pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX, item_json};
 
@@ -59,6 +63,8 @@ pub struct SpecSource<'a> {
     pub overrides: &'a [(String, String)],
     /// The images that [`images_of`] found in the text, read.
     pub images: &'a [GuestImage],
+    /// What [`wanted_of`] found in the text and the overrides, read.
+    pub outside: &'a [Brought],
 }
 
 /// Compiles a spec for a machine. Linear in the length of the text, apart from a heap's logarithm.
@@ -96,6 +102,7 @@ fn build(
     }
     let mut root = yaml::parse(source.text, 0, report)?;
     draft::set(&mut root, source.overrides, report);
+    outside::put(&mut root, source, catalogue, report);
     let (name, lines) = (draft::of_file(source.file), Lines::new(source.text));
     let draft = draft::read(&root, &name, catalogue, &lines, report, source.images)?;
     let (joined, joined_all) = join::join(&draft);

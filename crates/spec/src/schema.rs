@@ -179,7 +179,25 @@ fn parameter(row: &Parameter) -> Json {
         ParameterType::Yaml => row.doc.to_owned(),
         _ => format!("{} Write {}.", row.doc, expected(row)),
     };
-    described(value(row.ty), &doc, row.default)
+    described(or_braces(value(row.ty)), &doc, row.default)
+}
+
+/// The same, or a text with braces, for what is read from outside of the spec.
+fn or_braces(mut json: Json) -> Json {
+    const BRACES: &str = "\\{\\{";
+    match (json["type"].as_str(), json["pattern"].as_str()) {
+        (Some("string"), Some(pattern)) => json["pattern"] = json!(format!("{pattern}|{BRACES}")),
+        (Some(ty @ ("boolean" | "integer" | "number")), _) => {
+            (json["type"], json["pattern"]) = (json!([ty, "string"]), json!(BRACES));
+        }
+        (Some("array"), _) => json["items"] = or_braces(json["items"].take()),
+        (None, _) if json["enum"].is_array() => {
+            let braces = json!({"type": "string", "pattern": BRACES});
+            json = json!({"anyOf": [json, braces]});
+        }
+        _ => {}
+    }
+    json
 }
 
 fn value(ty: ParameterType) -> Json {

@@ -235,7 +235,9 @@ impl Builder {
             (Data::Map(_), Some(_)) => {}
             (_, None) => {
                 let Data::Scalar { text, .. } = item.data else {
-                    return refuse("a key must be a single word", "write 'key: value'");
+                    let help =
+                        "write 'key: value'; braces such as '{{ env.NAME }}' stand in quotes";
+                    return refuse("a key must be a single word", help);
                 };
                 let twice = stands_already(&frame.item.data, &mut frame.seen, &text);
                 if twice {

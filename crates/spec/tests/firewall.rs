@@ -65,7 +65,8 @@ fn machine() -> TargetMachine {
 }
 
 fn plan() -> Plan {
-    let source = SpecSource { file: "graph.yaml", text: TEXT, overrides: &[], images: &[] };
+    let source =
+        SpecSource { file: "graph.yaml", text: TEXT, overrides: &[], images: &[], outside: &[] };
     compile(&source, &[&CYCLIC, &SERVICE], &machine()).expect("a good graph")
 }
 
@@ -126,7 +127,7 @@ polling while they wait: 3 of 3 realtime threads, on 4 CPUs
 #[test]
 fn a_graph_of_services_has_no_core_to_look_at() {
     let text = "- {kind: service, safe: {drive: {value: stop, after: 3}}}\n";
-    let source = SpecSource { file: "graph.yaml", text, overrides: &[], images: &[] };
+    let source = SpecSource { file: "graph.yaml", text, overrides: &[], images: &[], outside: &[] };
     let plan = compile(&source, &[&SERVICE], &machine()).expect("a good graph");
     let text = Firewall::of(&plan, &machine()).text(&plan);
     assert_eq!(text, "firewall: services only, no core that could wait for them\n");
@@ -137,7 +138,8 @@ fn who_observes_the_core_is_listed() {
     let text = TEXT.replace("  screen: {}\n", "  screen: {}\n  eye: {}\n");
     let text = text + "  - {kind: observer, name: eye, domain: eye}\n";
     let compiled = |text: &str| {
-        let source = SpecSource { file: "graph.yaml", text, overrides: &[], images: &[] };
+        let source =
+            SpecSource { file: "graph.yaml", text, overrides: &[], images: &[], outside: &[] };
         compile(&source, &[&CYCLIC, &SERVICE, &OBSERVER], &machine())
     };
     let plan = compiled(&text).expect("a good graph");

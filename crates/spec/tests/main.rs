@@ -7,6 +7,7 @@ mod flows;
 mod guests;
 mod kinds;
 mod never_panics;
+mod outside;
 mod picture;
 mod rules;
 mod schema;

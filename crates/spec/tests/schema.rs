@@ -27,6 +27,8 @@ fn the_schema_knows_every_kind_with_its_parameters() {
     assert_eq!(planner["required"], json!(["kind", "path"]));
     assert_eq!(planner["properties"]["laps"]["maximum"], 1000);
     assert_eq!(planner["properties"]["laps"]["default"], 1);
+    let laps = &planner["properties"]["laps"];
+    assert_eq!(laps["type"], json!(["integer", "string"]), "a number, or braces around its name");
     let speed = planner["properties"]["speed_max_m_per_s"]["description"].as_str().unwrap();
     assert_eq!(speed, "A parameter. Write a number from 0.001 to 5 (m/s).");
     let drives = &schema["$defs"]["drives"]["properties"];

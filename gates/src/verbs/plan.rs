@@ -43,7 +43,8 @@ pub(super) fn compiled() -> Work {
     let text = graph(TIMES);
     Box::new(move || {
         let text = black_box(text.as_str());
-        let source = SpecSource { file: "scale.yaml", text, overrides: &[], images: &[] };
+        let source =
+            SpecSource { file: "scale.yaml", text, overrides: &[], images: &[], outside: &[] };
         let machine = TargetMachine::of((0..16).collect());
         black_box(compile(&source, &[&PASS], &machine).expect("a good graph"));
     })

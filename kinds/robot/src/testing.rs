@@ -39,7 +39,8 @@ fn values(kind: &'static Kind, given: &[(&str, &str)]) -> Vec<ParameterValue> {
     let text = format!(
         "name: test\ndomains: {{control: {{realtime: {{period: 1ms}}}}}}\nnodes: [{node}]\n"
     );
-    let source = SpecSource { file: "test.yaml", text: &text, overrides: &[], images: &[] };
+    let source =
+        SpecSource { file: "test.yaml", text: &text, overrides: &[], images: &[], outside: &[] };
     let plan = compile(&source, &[alone], &TargetMachine::of(vec![0]));
     plan.unwrap_or_else(|bad| panic!("{}", render(&bad, &text, false))).nodes.remove(0).values
 }

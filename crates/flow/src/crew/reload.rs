@@ -7,11 +7,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use sinew_control::status::cut;
-use sinew_control::{Answer, Request};
+use sinew_control::{Answer, Request, outside};
 use sinew_core::board::{Board, Wish};
 use sinew_spec::catalogue::ParameterValue;
 use sinew_spec::plan::Node;
-use sinew_spec::{SpecSource, compile, item_json};
+use sinew_spec::{Brought, SpecSource, compile, item_json};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::crew::shared::{Graph, Order, Parts, Preparation, Shared};
@@ -156,12 +156,14 @@ struct Maker {
 impl Maker {
     fn prepare(self, number: u32) -> Option<Next> {
         let answer = self.shared.setup.supervisor.as_ref()?.ask(&Request::Edition {}).ok()?;
-        let Answer::Edition { number: newest, text, touched } = answer else { return None };
+        let Answer::Edition { number: newest, text, touched, outside } = answer else {
+            return None;
+        };
         if newest != number {
             // It is withdrawn already.
             return None;
         }
-        let (next, refused) = match self.make(&text, &touched) {
+        let (next, refused) = match self.make(&text, &touched, &outside) {
             Ok(next) => (Some(next), None),
             Err(text) => (None, Some(text)),
         };
@@ -169,8 +171,9 @@ impl Maker {
         next
     }
 
-    fn make(&self, text: &str, touched: &[String]) -> Result<Next, String> {
-        let graph = self.compile(text)?;
+    fn make(&self, text: &str, touched: &[String], outside: &[Brought]) -> Result<Next, String> {
+        outside::know(outside);
+        let graph = self.compile(text, outside)?;
         let old = |name: &str| {
             let mut nodes = self.graph.nodes.iter().map(|&node| &self.graph.plan.nodes[node]);
             nodes.find(|node| node.name == name)
@@ -194,11 +197,16 @@ impl Maker {
     }
 
     /// As the domain's process did at its start.
-    fn compile(&self, text: &str) -> Result<Graph, String> {
+    fn compile(&self, text: &str, outside: &[Brought]) -> Result<Graph, String> {
         let spec = &self.shared.setup.spec;
         let kinds: Vec<_> = self.shared.setup.table.iter().map(|row| row.kind).collect();
-        let source =
-            SpecSource { file: &spec.file, text, overrides: &spec.overrides, images: &spec.images };
+        let source = SpecSource {
+            file: &spec.file,
+            text,
+            overrides: &spec.overrides,
+            images: &spec.images,
+            outside,
+        };
         let mut plan = compile(&source, &kinds, &spec.machine).map_err(|errors| {
             let first = errors.first().map_or("", |error| error.message.as_str());
             format!("the spec does not compile: {first}")

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytestring::ByteString;
+use sinew_control::outside;
 
 use crate::Value;
 
@@ -29,9 +30,9 @@ struct Inside {
 const INTERNAL: u16 = 500;
 
 impl Error {
-    /// Something went wrong inside; HTTP answers 500.
+    /// Something went wrong inside; HTTP answers 500. The text loses what nobody is shown.
     pub fn new(text: impl fmt::Display) -> Error {
-        let text = text.to_string();
+        let text = outside::hidden(text.to_string());
         Error(Box::new(Inside { text, status: INTERNAL, ..Inside::default() }))
     }
 

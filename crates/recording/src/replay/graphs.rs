@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use sinew_control::outside;
 use sinew_runtime::Kinds;
 use sinew_spec::plan::{Plan, TargetMachine};
-use sinew_spec::{Diagnostic, SpecSource, compile};
+use sinew_spec::{Diagnostic, SpecSource, compile, wanted_of};
 
 use super::files::{Unpacked, changed};
 use crate::recording::Recording;
@@ -56,7 +57,11 @@ impl Graphs {
         let kinds = nodes.catalogue();
         let machine = TargetMachine::of(head.cpus.clone());
         let make = |file: &str, text: &str, overrides: &[(String, String)]| {
-            let source = SpecSource { file, text, overrides, images: &head.images };
+            // No recording holds what came from outside: it is read anew.
+            let outside = outside::bring(wanted_of(text, overrides), &head.base);
+            outside::know(&outside);
+            let images = &head.images;
+            let source = SpecSource { file, text, overrides, images, outside: &outside };
             compile(&source, &kinds, &machine)
                 .map_err(|diagnostics| Refused::Spec(text.to_owned(), diagnostics))
         };

@@ -57,7 +57,8 @@ fn nodes() -> Kinds {
 
 fn plan() -> Plan {
     let kinds = nodes().catalogue();
-    let source = SpecSource { file: "arm.yaml", text: SPEC_TEXT, overrides: &[], images: &[] };
+    let source =
+        SpecSource { file: "arm.yaml", text: SPEC_TEXT, overrides: &[], images: &[], outside: &[] };
     let plan = compile(&source, &kinds, &TargetMachine::of(vec![0, 1]));
     plan.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"))
 }

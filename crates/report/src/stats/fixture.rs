@@ -45,9 +45,18 @@ fn domain(name: &str, release: Release, node: usize) -> Domain {
 }
 
 fn node(name: &str, kind: &'static Kind, domain: usize) -> Node {
-    let (values, actuators) = (vec![], vec![]);
-    let (spans, entries) = (vec![], vec![]);
-    Node { name: name.into(), kind, domain, thread: 0, values, spans, entries, actuators, line: 1 }
+    Node {
+        name: name.into(),
+        kind,
+        domain,
+        thread: 0,
+        values: vec![],
+        spans: vec![],
+        entries: vec![],
+        written: vec![],
+        actuators: vec![],
+        line: 1,
+    }
 }
 
 /// The control thread runs `planner`, the other one `drives`.

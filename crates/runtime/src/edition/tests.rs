@@ -34,7 +34,7 @@ nodes:
 ";
 
 fn plan(text: &str) -> Plan {
-    let source = SpecSource { file: "test.yaml", text, overrides: &[], images: &[] };
+    let source = SpecSource { file: "test.yaml", text, overrides: &[], images: &[], outside: &[] };
     let kinds = [&GIVE, &TAKE, &BEGIN, &NODE];
     let plan = compile(&source, &kinds, &TargetMachine::of(vec![0, 1]));
     plan.unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
@@ -44,7 +44,7 @@ fn plan(text: &str) -> Plan {
 fn edited(old: &str, new: &str) -> Result<Vec<String>, String> {
     assert!(GRAPH.contains(old), "{old}");
     let text = GRAPH.replace(old, new);
-    let edition = Edition { plan: plan(&text), text, touched: vec![] };
+    let edition = Edition { plan: plan(&text), text, touched: vec![], outside: vec![] };
     changes(&plan(GRAPH), &edition)
 }
 
@@ -59,7 +59,12 @@ fn only_flow_nodes_that_differ_have_changed() {
     assert_eq!(edited("name: b, port: in}]}}", another).expect("a link"), ["a", "c"]);
     let value = edited("- {kind: node, name: b", "- {kind: node, name: b, value: 2");
     assert_eq!(value.expect("a value"), ["b"]);
-    let edition = Edition { text: GRAPH.into(), plan: plan(GRAPH), touched: vec!["a".into()] };
+    let edition = Edition {
+        text: GRAPH.into(),
+        plan: plan(GRAPH),
+        touched: vec!["a".into()],
+        outside: vec![],
+    };
     assert_eq!(changes(&plan(GRAPH), &edition).expect("a file of it was edited"), ["a"]);
 }
 
@@ -107,7 +112,7 @@ fn a_node_of_the_core_neither_comes_nor_goes() {
     assert!(refused.starts_with("node 'more' of the core is new"), "{refused}");
     let fewer = plan(GRAPH);
     let text = GRAPH.replace("- {kind: take", more);
-    let edition = Edition { text: String::new(), plan: fewer, touched: vec![] };
+    let edition = Edition { text: String::new(), plan: fewer, touched: vec![], outside: vec![] };
     let refused = changes(&plan(&text), &edition).expect_err("one less");
     assert!(refused.starts_with("node 'more' of the core is gone"), "{refused}");
 }

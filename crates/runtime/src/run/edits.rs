@@ -187,12 +187,13 @@ impl Run {
 
     /// From now on this is the graph of the run: what starts from now on starts with its text.
     fn accept(&mut self, edition: Edition) {
-        let Edition { text, plan, .. } = edition;
+        let Edition { text, plan, outside, .. } = edition;
         self.core.adopt(&self.request.plan, &plan);
         for service in &mut self.services {
             service.adopt(&plan);
         }
         (self.request.spec.text, self.request.plan) = (text, plan);
+        self.request.spec.outside = outside;
     }
 
     /// The edited graph, for a domain that is to prepare it.
@@ -200,9 +201,9 @@ impl Run {
         let now = self.edits.now.as_ref();
         let edit = now.filter(|edit| edit.parts.iter().any(|part| part.service == service));
         let edition = edit.and_then(|edit| edit.edition.as_ref());
-        let Edition { text, touched, .. } = edition.ok_or("no edit is to be prepared")?;
-        let number = self.edits.number;
-        Ok(Answer::Edition { number, text: text.clone(), touched: touched.clone() })
+        let Edition { text, touched, outside, .. } = edition.ok_or("no edit is to be prepared")?;
+        let (text, touched, outside) = (text.clone(), touched.clone(), outside.clone());
+        Ok(Answer::Edition { number: self.edits.number, text, touched, outside })
     }
 
     /// Keeps what a domain says of the edit under way, if it is of that one and in its turn: what

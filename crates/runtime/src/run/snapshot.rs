@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use sinew_control::outside;
 use sinew_control::status::{
     DomainRole, DomainState, DomainStatus, EventKind, Events, FlowStatus, LinkStatus, NodeStatus,
     PrivilegesStatus, Status, ThreadStatus,
@@ -206,7 +207,7 @@ impl Run {
         DomainStatus {
             state: domain.state_shown(),
             restarts: self.core.resets,
-            last_reason: domain.fault().map(|at| at.fault.to_string()),
+            last_reason: domain.fault().map(|at| outside::hidden(at.fault.to_string())),
             threads: threads.map(|id| self.thread_status(id)).collect(),
             ..self.domain_status(at, process, &domain.confinement)
         }

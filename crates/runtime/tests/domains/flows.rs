@@ -172,7 +172,7 @@ nodes:
 
 fn edition(text: String) -> Edition {
     let plan = request(&text).plan;
-    Edition { text, plan, touched: vec![] }
+    Edition { text, plan, touched: vec![], outside: vec![] }
 }
 
 /// How many a node has done with.

@@ -24,6 +24,7 @@ pub(crate) struct Node<'a> {
     pub(crate) values: Vec<ParameterValue>,
     pub(crate) spans: Vec<Span>,
     pub(crate) entries: Vec<Vec<Item>>,
+    pub(crate) written: Vec<Option<String>>,
     pub(crate) actuators: Vec<Actuator>,
     pub(crate) links: Vec<Link<'a>>,
     /// Whether all its links could be read.

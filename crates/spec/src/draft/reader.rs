@@ -97,6 +97,7 @@ impl<'a> Reader<'a> {
         let (links, links_complete) = links(&fields, output);
         let rows = kind.map_or(&[][..], |kind| kind.parameters).iter();
         let spans = rows.clone().map(|row| fields.get(row.name).map_or(name.span, |it| it.span));
+        let written = rows.clone().map(|row| report.written(fields.get(row.name)?));
         let entries = rows.map(|row| texts(row, fields.get(row.name)));
         Some(Node {
             name,
@@ -104,6 +105,7 @@ impl<'a> Reader<'a> {
             kind,
             spans: spans.collect(),
             entries: entries.collect(),
+            written: written.collect(),
             domain: fields.text("domain").or(site.domain),
             values: known.map_or(Vec::new(), |known| values(known, &fields, name)),
             actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name)),

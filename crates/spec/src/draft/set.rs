@@ -23,7 +23,7 @@ pub(crate) fn set(root: &mut Item, overrides: &[(String, String)], report: &Repo
             continue;
         };
         let (mut names, mut value) = (Vec::new(), Some(value));
-        walk(root, "", &mut |name, entries| {
+        visit_nodes(root, &mut |name, entries| {
             names.push(name.to_owned());
             let Some(value) = value.take_if(|_| name == node) else { return };
             match entries.iter_mut().find(|entry| entry.key == key) {
@@ -39,6 +39,10 @@ pub(crate) fn set(root: &mut Item, overrides: &[(String, String)], report: &Repo
 }
 
 /// Visits all nodes by their names, each behind those of its blocks: `auth/check`.
+pub(crate) fn visit_nodes(root: &mut Item, visit: &mut impl FnMut(&str, &mut Vec<Entry>)) {
+    walk(root, "", visit);
+}
+
 fn walk(holder: &mut Item, prefix: &str, visit: &mut impl FnMut(&str, &mut Vec<Entry>)) {
     for node in nodes_mut(holder) {
         let Some(name) = ["name", "kind"].into_iter().find_map(|key| node.get(key)?.text()) else {

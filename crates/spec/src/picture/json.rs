@@ -109,8 +109,12 @@ fn thread(plan: &Plan, thread: &Thread) -> Json {
 }
 
 fn node(plan: &Plan, node: &Node) -> Json {
-    let values = node.kind.parameters.iter().zip(&node.values);
-    let values = values.map(|(row, value)| (row.name.to_owned(), parameter(value)));
+    let values = node.kind.parameters.iter().zip(&node.values).zip(&node.written);
+    // What came from outside of the spec is shown as it is written there.
+    let shown = |value, written: &Option<String>| {
+        written.as_ref().map_or_else(|| parameter(value), |written| json!(written))
+    };
+    let values = values.map(|((row, value), written)| (row.name.to_owned(), shown(value, written)));
     let safe = node.actuators.iter().map(|actuator| {
         let port = &node.kind.ports[actuator.port];
         let value = json!({"value": port.safe[actuator.safe].name, "after": actuator.after});

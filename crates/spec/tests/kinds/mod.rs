@@ -165,7 +165,7 @@ pub(crate) fn compile_with(
     text: &str,
     overrides: &[(String, String)],
 ) -> Result<Plan, Vec<Diagnostic>> {
-    let source = SpecSource { file: "graph.yaml", text, overrides, images: &[] };
+    let source = SpecSource { file: "graph.yaml", text, overrides, images: &[], outside: &[] };
     compile(&source, KINDS, &TargetMachine::of((0..cpus).collect()))
 }
 

@@ -7,13 +7,17 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use bytestring::ByteString;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 use sinew_flow::{
-    At, FLOW, FlowEntry, FlowNode, Make, NodeContext, Step, Value, input, one_line, output,
+    At, Error, FLOW, Flow, FlowEntry, FlowNode, Make, NodeContext, Step, Value, input, one_line,
+    output,
 };
+use sinew_spec::HIDDEN;
 
 use crate::json;
+use crate::script::expression::weight;
 use crate::script::template::Template;
 
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
@@ -22,7 +26,7 @@ static INFO: Kind = Kind {
     name: "print",
     doc: "Writes a line to the run's log and passes the packet on. It never makes a flow wait: \
           lines that cannot be written as fast as they come are left out, and the log says how \
-          many.",
+          many. Values from outside of the graph, and headers that let their owner in, are hidden.",
     ports: &[input("in", "The packet."), output("out", "The same packet.")],
     parameters: &[Parameter::new("format", ParameterType::Yaml)
         .or("'{{ packet }}'")
@@ -32,6 +36,10 @@ static INFO: Kind = Kind {
 
 const OUT: usize = 1;
 
+/// Headers that nobody is shown, by whatever name they are asked for.
+const SHY_HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "set-cookie"];
+/// So many values are looked at for one unit of work, in search of those.
+const VALUES_PER_UNIT: u64 = 8;
 /// So many lines may wait to be written; past it they are counted only.
 const WAITING_MAX: usize = 1024;
 /// A graph that stops waits so long for its last lines.
@@ -44,8 +52,52 @@ struct Print {
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    let format = Template::compile(parameters.yaml("format"))?;
+    let format = Template::compile(parameters.yaml("format"))?.veiled(veil);
     Ok(Box::new(Print { format, printer: None }))
+}
+
+/// A value as it may be printed: without the headers that let their owner in.
+fn veil(flow: &Flow, expression: &str, value: Value) -> Result<Value, Error> {
+    let value = if let Value::Document(_) = value { flow.resolve(&value)? } else { value };
+    match &value {
+        Value::List(_) | Value::Map(_) => {
+            flow.spend(weight(&value) / VALUES_PER_UNIT)?;
+            Ok(without(&value).unwrap_or(value))
+        }
+        Value::Text(_) | Value::Bytes(_) => {
+            let asked = expression.to_ascii_lowercase();
+            let is_shy = SHY_HEADERS.iter().any(|name| asked.contains(name));
+            Ok(if is_shy { Value::text(HIDDEN) } else { value })
+        }
+        _ => Ok(value),
+    }
+}
+
+/// The value with such headers hidden; `None` if there are none in it.
+fn without(value: &Value) -> Option<Value> {
+    match value {
+        Value::List(items) => {
+            let hidden: Vec<_> = items.iter().map(without).collect();
+            let is_same = hidden.iter().all(Option::is_none);
+            let items =
+                items.iter().zip(hidden).map(|(item, hidden)| hidden.unwrap_or(item.clone()));
+            (!is_same).then(|| Value::list(items))
+        }
+        Value::Map(map) => {
+            let is_shy = |key: &str| SHY_HEADERS.iter().any(|name| key.eq_ignore_ascii_case(name));
+            let hide = |(key, value): (&ByteString, &Value)| match is_shy(key) {
+                true => Some(Value::text(HIDDEN)),
+                false => without(value),
+            };
+            let hidden: Vec<_> = map.iter().map(hide).collect();
+            let is_same = hidden.iter().all(Option::is_none);
+            let entries = map.iter().zip(hidden);
+            let entries = entries
+                .map(|((key, value), hidden)| (key.clone(), hidden.unwrap_or(value.clone())));
+            (!is_same).then(|| Value::Map(Arc::new(entries.collect())))
+        }
+        _ => None,
+    }
 }
 
 impl FlowNode for Print {

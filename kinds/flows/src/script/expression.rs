@@ -78,6 +78,8 @@ struct Tree {
     paths: Vec<Path>,
     /// What its operators cost, without the steps of its loops and what it looks at.
     price: u64,
+    /// Whether its value may be another one each time, whatever it looks at.
+    changes: bool,
 }
 
 /// What an expression sees.
@@ -131,7 +133,7 @@ impl Expression {
             _ => Code::Tree(tree),
         };
         let mut expression = Expression { text: text.into(), code };
-        if matches!(&expression.code, Code::Tree(tree) if tree.paths.is_empty()) {
+        if matches!(&expression.code, Code::Tree(it) if it.paths.is_empty() && !it.changes) {
             let nothing = Scope { flow: None, packet: &Value::Null, also: &[] };
             let value = expression.evaluate(nothing).map_err(|error| {
                 Refusal::new(place(0), error.text(), "it fails for every packet; change it")
@@ -183,7 +185,7 @@ impl Expression {
     }
 
     fn interpret(&self, tree: &Tree, scope: &Scope<'_>) -> Result<Value, Error> {
-        let Tree { root, paths, price } = tree;
+        let Tree { root, paths, price, .. } = tree;
         let variables = Variables(paths.iter().map(|path| Lookup::new(path, scope)).collect());
         let work = Work::begin(scope.flow.map_or(u64::MAX, Flow::work_left));
         let mut context = Context::with_env(LANGUAGE.with(Arc::clone));

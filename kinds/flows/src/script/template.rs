@@ -6,10 +6,13 @@
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use bytestring::ByteString;
+use sinew_control::outside;
 use sinew_core::Refusal;
 use sinew_flow::{Error, Flow, Map, Value};
-use sinew_spec::{Data, Item, item_json};
+use sinew_spec::{Data, Item, Wanted, item_json, slot_at, value_of};
 
 use super::expression::{Expression, Place, weight};
 use crate::json;
@@ -23,7 +26,12 @@ pub(crate) struct Template {
     part: Part,
     /// In the order in which they stand.
     slots: Vec<Slot>,
+    /// What becomes of the value of an expression before it is put in, if not that itself.
+    veil: Option<Veil>,
 }
+
+/// Gives what may be shown of a value of a flow, which this text gave.
+pub(crate) type Veil = fn(&Flow, &str, Value) -> Result<Value, Error>;
 
 /// A place for a value.
 #[derive(Debug)]
@@ -74,9 +82,22 @@ impl Template {
         Compiler::run(|compiler| compiler.pieces(text, place))
     }
 
+    /// The same, but what its expressions give goes through `veil`.
+    pub(crate) fn veiled(self, veil: Veil) -> Template {
+        Template { veil: Some(veil), ..self }
+    }
+
     /// The value, if it is the same for every packet.
     pub(crate) fn constant(&self) -> Option<&Value> {
         self.part.constant()
+    }
+
+    fn evaluate(&self, slot: &Slot, flow: &Flow, packet: &Value) -> Result<Value, Error> {
+        let value = slot.expression.evaluate((flow, packet))?;
+        match self.veil {
+            Some(veil) => veil(flow, slot.expression.text(), value),
+            None => Ok(value),
+        }
     }
 
     /// The value for a packet. Between two expressions others may have the worker, and while a list
@@ -97,10 +118,10 @@ impl Template {
         match (&self.part, &*self.slots) {
             (Part::Constant(value), _) => return Ok(Rendered::All(value.clone())),
             (Part::Expression(_), [only]) => {
-                return only.expression.evaluate((flow, packet)).map(Rendered::All);
+                return self.evaluate(only, flow, packet).map(Rendered::All);
             }
             (part, [only]) => {
-                values.push(only.expression.evaluate((flow, packet))?);
+                values.push(self.evaluate(only, flow, packet)?);
                 if !only.is_written_as_json(&values[0]) {
                     return self.assemble(part, &values, flow).map(Rendered::All);
                 }
@@ -119,7 +140,7 @@ impl Template {
     ) -> Result<Value, Error> {
         for slot in &self.slots[values.len()..] {
             flow.turn().await;
-            values.push(slot.expression.evaluate((flow, packet))?);
+            values.push(self.evaluate(slot, flow, packet)?);
         }
         for (slot, value) in self.slots.iter().zip(&mut values) {
             if slot.is_written_as_json(value) {
@@ -221,7 +242,7 @@ impl Compiler {
         let mut compiler = Compiler::default();
         let part = compile(&mut compiler);
         let Compiler { slots, refusals, .. } = compiler;
-        if refusals.is_empty() { Ok(Template { part, slots }) } else { Err(refusals) }
+        if refusals.is_empty() { Ok(Template { part, slots, veil: None }) } else { Err(refusals) }
     }
 
     fn item(&mut self, item: &Item) -> Part {
@@ -260,6 +281,18 @@ impl Compiler {
         let mut pieces = Vec::new();
         let mut rest = 0;
         while let Some(open) = text[rest..].find("{{").map(|at| rest + at) {
+            if let Some(slot) = slot_at(text, open) {
+                push(&mut pieces, &text[rest..open]);
+                match value_of(&slot, known) {
+                    Ok(value) => push(&mut pieces, &value),
+                    Err(why) => {
+                        let (message, help) = why.split_once("; ").unwrap_or((&why, ""));
+                        self.refusals.push(Refusal::new(place(open), message, help));
+                    }
+                }
+                rest = slot.range.end;
+                continue;
+            }
             let begin = open + 2;
             let Some(end) = closing(&text[begin..]).map(|at| begin + at) else {
                 let help = "close it with '}}'; for the signs themselves write {{ '{{' }}";
@@ -311,6 +344,20 @@ impl Compiler {
             }
         }
     }
+}
+
+/// What this process knows of what stands outside of the spec. A variable that the spec names in an
+/// expression is known as soon as one asks for it.
+fn known(wanted: &Wanted) -> Option<Result<String, String>> {
+    outside::known(wanted).or_else(|| match wanted {
+        Wanted::Variable(_) => {
+            outside::bring(vec![wanted.clone()], Path::new("")).pop().map(|one| {
+                outside::know(std::slice::from_ref(&one));
+                one.value
+            })
+        }
+        Wanted::File(_) => None,
+    })
 }
 
 fn push(pieces: &mut Vec<Piece>, text: &str) {

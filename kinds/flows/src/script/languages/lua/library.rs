@@ -9,9 +9,11 @@ use mlua::{
     Value as LuaValue,
 };
 
+use sinew_control::outside;
+
 use super::convert::Converter;
 use super::pattern::{Captured, Matcher};
-use super::{Budget, TEXTS_LEN_MAX, json};
+use super::{Budget, TEXTS_LEN_MAX, json, shared};
 
 /// What means something in a pattern; `find` takes one without any of it as a word.
 const SPECIAL: &[u8] = b"^$*+?.([%-";
@@ -24,7 +26,9 @@ pub(super) fn install(lua: &Lua, budget: &Rc<Budget>) -> Result<(Function, Conve
     let natives = &lua.create_table()?;
     native(lua, natives, "spend", budget, |_, budget, count: u64| budget.spend(count))?;
     native(lua, natives, "handle", budget, |_, budget, len: usize| budget.handle(len))?;
-    native(lua, natives, "env", budget, |_, _, name: String| Ok(std::env::var(name).ok()))?;
+    native(lua, natives, "env", budget, |_, _, name: String| {
+        outside::variable(&name).map_err(|why| Error::runtime(format!("env.{name}: {why}")))
+    })?;
     native(lua, natives, "rep", budget, repeated)?;
     native(lua, natives, "find", budget, found)?;
     native(lua, natives, "match", budget, |lua, budget, (text, pattern, from): Sought| {
@@ -47,6 +51,7 @@ pub(super) fn install(lua: &Lua, budget: &Rc<Budget>) -> Result<(Function, Conve
         Ok(table)
     })?;
     natives.raw_set("null", LuaValue::NULL)?;
+    natives.raw_set("shared", shared::tables(lua, &converter)?)?;
     let library = lua.load(include_str!("library.lua")).set_name("=library").into_function()?;
     Ok((library.call(natives)?, converter))
 }

@@ -75,6 +75,35 @@ fn values_go_in_and_come_back() {
 }
 
 #[test]
+fn functions_that_expressions_have_are_there_too() {
+    let table = [
+        ("hash('sha1', 'abc')", r#""a9993e364706816aba3e25717850c26c9cd0d89d""#),
+        ("base64.encode(base64.decode_url('-_8'))", r#""+/8=""#),
+        ("time.format(1500 * 2, '%S', nil)", r#""03""#),
+        ("time.duration('2s') / 2 + time.parse('1970-01-01T00:00:01Z')", "2000.0"),
+        ("same_secret('a', 'a') and html_escape('<')", r#""&lt;""#),
+        ("#uuid() + #uuid7() + random(3, 3)", "75"),
+        ("now() > 1700000000000 and random() < 1", "true"),
+        (
+            "select(2, pcall(hash, 'md5', ''))",
+            r#""hash: there is no algorithm 'md5'; there are sha256, sha384, sha512, sha1""#,
+        ),
+        (
+            "select(2, pcall(hash, 'sha1'))",
+            r#""hash: it does not take 1 arguments but hash(algorithm, text)""#,
+        ),
+        ("pcall(function() time.now = 1 end)", "false"),
+    ];
+    for (code, expected) in table {
+        assert_eq!(value(&format!("return ({code})"), Value::Null), json(expected), "{code}");
+    }
+    // It is paid by its length: 3 million instructions are 4.8 million bytes.
+    let code = "return #hash('sha256', string.rep('x', 6 * 1000 * 1000))";
+    let error = reply(&spacious(code), Value::Null).expect_err("it takes too long");
+    assert!(error.text().contains("one function of the library"), "{error}");
+}
+
+#[test]
 fn what_is_not_the_scripts_own_becomes_no_list() {
     for table in ["math", "string", "json", "env", "_ENV", "values"] {
         let error = answer(&format!("json.list({table})"), Value::Null).expect_err(table);
