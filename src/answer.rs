@@ -34,7 +34,8 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(stderr(), "{}", outside::hide(text));
 }
 
-/// Writes to standard output, without what nobody is shown; the exit status is `status` if that went well.
+/// Writes to standard output, without what nobody is shown; the exit status is `status` if that
+/// went well.
 pub(crate) fn print(text: &str, status: ExitCode) -> ExitCode {
     let mut out = stdout().lock();
     let text = outside::hide(text);

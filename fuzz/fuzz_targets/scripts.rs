@@ -25,7 +25,8 @@ fuzz_target!(|input: (u8, &str, &str)| {
          code: {code}}}\n"
     );
     let kinds: Vec<_> = FLOWS.iter().map(|row| row.kind).collect();
-    let source = SpecSource { file: "fuzz.yaml", text: &text, overrides: &[], images: &[], outside: &[] };
+    let (file, text) = ("fuzz.yaml", &*text);
+    let source = SpecSource { file, text, overrides: &[], images: &[], outside: &[] };
     let Ok(plan) = compile(&source, &kinds, &TargetMachine::of(vec![0])) else { return };
     let fixture = match FlowFixture::new(&Arc::new(plan), FLOWS, Path::new(".")) {
         Ok(fixture) => fixture,

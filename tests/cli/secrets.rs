@@ -33,7 +33,10 @@ const GRAPH: &str = r#"
   code: |
     error('failed with ' .. env.SINEW_TEST_TOKEN .. ' and ' .. values.key)
   ports: {error: [{name: sorry, port: in}]}
-- {kind: print, name: sorry, format: 'sorry: {{ packet.error }}', ports: {out: [{name: fail, port: in}]}}
+- kind: print
+  name: sorry
+  format: 'sorry: {{ packet.error }}'
+  ports: {out: [{name: fail, port: in}]}
 - {kind: throw, name: fail, message: "{{ values.token }} was wrong"}
 - {kind: test, name: shows, expect: reply == 1, ports: {out: [{name: reply, port: in}]}}
 - {kind: snippet, name: reply, language: cel, code: "{'a': env.SINEW_TEST_TOKEN}"}

@@ -99,7 +99,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["observe", "proofs"],
         ],
     ),
-    ("crates/plan/src", &[&["item"], &["catalogue"], &["plan"]]),
+    ("crates/plan/src", &[&["item", "secrets"], &["catalogue"], &["plan"]]),
     (
         "crates/recording/src",
         &[

@@ -102,11 +102,12 @@ impl Secrets {
     }
 }
 
-/// Where a secret stands in a text; a short one only as a word of its own.
+/// Where a secret stands in a text; a short one, or a number, only as a word of its own.
 fn places<'t>(text: &'t str, secret: &'t str) -> impl Iterator<Item = usize> {
     let is_of_word = |sign: Option<char>| sign.is_some_and(char::is_alphanumeric);
+    let is_anywhere = secret.len() >= LONG && !secret.bytes().all(|byte| byte.is_ascii_digit());
     text.match_indices(secret).map(|(at, _)| at).filter(move |&at| {
-        secret.len() >= LONG
+        is_anywhere
             || !(is_of_word(text[..at].chars().next_back())
                 || is_of_word(text[at + secret.len()..].chars().next()))
     })
@@ -185,6 +186,6 @@ mod tests {
             let text = "abc 8000 1.5s 256MiB true 127.0.0.1";
             assert_eq!(hidden(plain, text), text);
         }
-        assert_eq!(hidden("12345678", "12345678"), "***");
+        assert_eq!(hidden("12345678", "12345678, 912345678"), "***, 912345678");
     }
 }

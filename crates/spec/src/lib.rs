@@ -37,7 +37,9 @@ pub use core_only::core_of;
 pub use diagnostic::{Diagnostic, diagnose, render};
 pub use images::{images_of, kinds as kinds_of_image};
 pub use nearest::suggest;
-pub use outside::{BROUGHT_MAX, TextSlot, slot_at, value as value_of, wanted_of};
+pub use outside::{
+    BROUGHT_MAX, TextSlot, slot_at, slots as text_slots, value as value_of, wanted_of,
+};
 pub use rules::catalogue_errors;
 pub use schema::schema;
 pub use sinew_plan::{

@@ -1,6 +1,6 @@
-//! `{{ env.NAME }}` and `{{ file.PATH }}`: values from outside of the spec, which whoever compiles it
-//! has read, take their places before anything else is read. In templates of flow nodes they stay
-//! as they are: there the kind puts them in.
+//! `{{ env.NAME }}` and `{{ file.PATH }}`: values from outside of the spec, which whoever compiles
+//! it has read, take their places before anything else is read. In what a flow node reads itself,
+//! such as its templates, they stay as they are: there the kind puts them in.
 
 use std::ops::Range;
 
@@ -105,8 +105,8 @@ fn gather(item: &Item, all: &mut Vec<Wanted>) {
     }
 }
 
-/// All slots of a text.
-fn slots(text: &str) -> Vec<TextSlot> {
+/// All slots of a text, in their order.
+pub fn slots(text: &str) -> Vec<TextSlot> {
     let (mut found, mut from) = (Vec::new(), 0);
     while let Some(open) = text[from..].find("{{").map(|at| from + at) {
         from = open + 2;

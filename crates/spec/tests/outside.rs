@@ -84,17 +84,17 @@ fn a_template_of_a_flow_node_stays_for_its_kind() {
 #[test]
 fn what_is_missing_or_wrong_is_said_where_it_stands_and_not_shown() {
     let table = [
-        ("pause: '{{ env.UNSET }}'", "2:31: error: no UNSET; help: set it"),
-        ("pause: '1{{ file.no/such }}'", "2:32: error: no file no/such; help: write it"),
-        ("pause: '{{ 1 + 1 }}'", "2:31: error: no expression can stand here"),
-        ("pause: '{{ env.WORD }}'", "2:30: error: pause cannot be '{{ env.WORD }}'"),
-        ("pause: '{{ env.COUNT }}'", "2:30: error: pause cannot be '{{ env.COUNT }}'"),
+        ("pause: '{{ env.UNSET }}'", "2:33: error: no UNSET; help: set it"),
+        ("pause: '1{{ file.no/such }}'", "2:34: error: no file no/such; help: write it"),
+        ("pause: '{{ 1 + 1 }}'", "2:33: error: no expression can stand here"),
+        ("pause: '{{ env.WORD }}'", "2:32: error: pause cannot be '{{ env.WORD }}'"),
+        ("pause: '{{ env.COUNT }}'", "2:32: error: pause cannot be '{{ env.COUNT }}'"),
         (
             "pause: '{{ file.secrets/key }}'",
-            "2:30: error: pause cannot be '{{ file.secrets/key }}'",
+            "2:32: error: pause cannot be '{{ file.secrets/key }}'",
         ),
         // In a value there are no further braces.
-        ("pause: '{{ env.BRACES }}'", "2:30: error: pause cannot be '{{ env.BRACES }}'"),
+        ("pause: '{{ env.BRACES }}'", "2:32: error: pause cannot be '{{ env.BRACES }}'"),
     ];
     for (parameter, expected) in table {
         let errors = errors(&step(parameter));

@@ -18,6 +18,7 @@ use sinew_flow::{
 };
 
 use super::request::Request;
+use crate::script::template::filled;
 
 /// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
@@ -47,7 +48,8 @@ struct Router {
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    Ok(Box::new(Router { routes: Routes::read(parameters.yaml("routes"), &INFO)? }))
+    let routes = filled(parameters.yaml("routes"))?;
+    Ok(Box::new(Router { routes: Routes::read(&routes, &INFO)? }))
 }
 
 impl FlowNode for Router {

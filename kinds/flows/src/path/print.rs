@@ -225,6 +225,22 @@ mod tests {
     }
 
     #[test]
+    fn headers_that_let_in_are_hidden_wherever_they_stand() {
+        let json = |text: &str| {
+            Value::from(serde_json::from_str::<serde_json::Value>(text).expect("JSON"))
+        };
+        let packet = json(
+            r#"[{"header": {"AUTHORIZATION": "x", "Cookie": ["x"], "accept": "y"}},
+                {"a": {"set-cookie": {"x": 1}, "proxy-authorization": null}}]"#,
+        );
+        let shown = without(&packet).expect("some are hidden").to_json().expect("JSON").to_string();
+        let header = r#"{"header":{"AUTHORIZATION":"***","Cookie":"***","accept":"y"}}"#;
+        let other = r#"{"a":{"set-cookie":"***","proxy-authorization":"***"}}"#;
+        assert_eq!(shown, format!("[{header},{other}]"));
+        assert!(without(&json(r#"{"header": {"accept": "y"}}"#)).is_none());
+    }
+
+    #[test]
     fn a_bad_format_is_refused() {
         let refusals = refusals("- {kind: print, name: print, format: '{{ packet.'}");
         assert_eq!(refusals.len(), 1, "{refusals:?}");

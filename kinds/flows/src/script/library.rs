@@ -10,9 +10,6 @@ mod text;
 
 use sinew_flow::Value;
 
-/// Bytes of what a function is given that cost one unit of work.
-const BYTES_PER_UNIT: u64 = 16;
-
 /// A function.
 #[derive(Debug)]
 pub(crate) struct LibraryRow {
@@ -26,8 +23,10 @@ pub(crate) struct LibraryRow {
     pub(crate) arguments: [usize; 2],
     /// Whether it gives another value each time.
     pub(crate) changes: bool,
-    /// What a call takes beside what it is given, in units of work.
+    /// What a call takes whatever it is given, in units of work.
     pub(crate) work: u64,
+    /// Bytes of what it is given that cost one unit more.
+    bytes_per_unit: u64,
     run: fn(&Given<'_>) -> Result<Value, String>,
 }
 
@@ -53,6 +52,7 @@ const ROW: LibraryRow = LibraryRow {
     arguments: [1, 1],
     changes: false,
     work: 10,
+    bytes_per_unit: 32,
     run: |_| Ok(Value::Null),
 };
 
@@ -196,6 +196,7 @@ pub(crate) const LIBRARY: &[LibraryRow] = &[
         name: "html_escape",
         form: "html_escape(text)",
         doc: "The text for HTML: `&`, `<`, `>` and both quotes are written out.",
+        bytes_per_unit: 16,
         run: text::html_escape,
         ..ROW
     },
@@ -228,7 +229,7 @@ impl LibraryRow {
             Argument::Bytes(bytes) => bytes.len() as u64,
             _ => 0,
         };
-        arguments.iter().map(len).sum::<u64>() / BYTES_PER_UNIT
+        arguments.iter().map(len).sum::<u64>() / self.bytes_per_unit
     }
 
     /// Its value.

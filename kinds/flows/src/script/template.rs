@@ -12,7 +12,7 @@ use bytestring::ByteString;
 use sinew_control::outside;
 use sinew_core::Refusal;
 use sinew_flow::{Error, Flow, Map, Value};
-use sinew_spec::{Data, Item, Wanted, item_json, slot_at, value_of};
+use sinew_spec::{Data, Entry, Item, Wanted, item_json, slot_at, text_slots, value_of};
 
 use super::expression::{Expression, Place, weight};
 use crate::json;
@@ -344,6 +344,38 @@ impl Compiler {
             }
         }
     }
+}
+
+/// A piece of the spec that is no template, with what it takes from outside; all else in braces
+/// stays as it is.
+///
+/// # Errors
+/// What is not to be had.
+pub(crate) fn filled(item: &Item) -> Result<Item, Vec<Refusal>> {
+    let data = match &item.data {
+        Data::List(items) => Data::List(items.iter().map(filled).collect::<Result<_, _>>()?),
+        Data::Map(entries) => {
+            let entry = |it: &Entry| Ok(Entry { value: filled(&it.value)?, ..it.clone() });
+            Data::Map(entries.iter().map(entry).collect::<Result<_, Vec<Refusal>>>()?)
+        }
+        Data::Scalar { text, .. } => {
+            let (slots, mut filled, mut rest) = (text_slots(text), String::new(), 0);
+            if slots.is_empty() {
+                return Ok(item.clone());
+            }
+            for slot in slots {
+                let value = value_of(&slot, known).map_err(|why| {
+                    let (message, help) = why.split_once("; ").unwrap_or((&why, ""));
+                    vec![Refusal::new(item.span_at(slot.range.start), message, help)]
+                })?;
+                filled.extend([&text[rest..slot.range.start], &value]);
+                rest = slot.range.end;
+            }
+            filled += &text[rest..];
+            Data::Scalar { text: filled, plain: false }
+        }
+    };
+    Ok(Item::new(item.span, data))
 }
 
 /// What this process knows of what stands outside of the spec. A variable that the spec names in an

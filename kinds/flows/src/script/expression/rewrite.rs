@@ -289,7 +289,10 @@ impl Rewriter<'_> {
         };
         let wanted = Wanted::File(path.to_string());
         let found = outside::known(&wanted);
-        let text = found.unwrap_or_else(|| Err(format!("nobody has read '{path}'")));
+        let unread = || {
+            format!("nobody has read '{path}'; in an expression a path stands so: file['{path}']")
+        };
+        let text = found.unwrap_or_else(|| Err(unread()));
         let text = text.map_err(|why| self.told("file", &why))?;
         Ok(Expr::Literal(LiteralValue::String(text.into())))
     }

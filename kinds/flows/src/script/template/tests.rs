@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use sinew_spec::Span;
+use sinew_spec::{Brought, Span};
 
 use super::*;
 use crate::testing::{fixture, run};
@@ -99,7 +99,7 @@ fn scalar(text: &str, plain: bool) -> Item {
 
 #[test]
 fn a_tree_keeps_its_shape_and_its_types() {
-    let entry = |key: &str, value| sinew_spec::Entry { key: key.to_owned(), span: span(0), value };
+    let entry = |key: &str, value| Entry { key: key.to_owned(), span: span(0), value };
     let tree = Item::new(
         span(0),
         Data::Map(vec![
@@ -113,4 +113,40 @@ fn a_tree_keeps_its_shape_and_its_types() {
     assert_eq!(json, r#"{"z":36,"a":[5,"5"]}"#);
     let bad = Item::new(span(0), Data::Map(vec![entry("{{ 1 }}", scalar("1", true))]));
     assert!(Template::compile(&bad).unwrap_err()[0].message.contains("key"));
+}
+
+#[test]
+fn what_comes_from_outside_is_put_in_once_and_is_no_template() {
+    let brought = |path: &str, value| Brought {
+        wanted: Wanted::File(path.into()),
+        value: Ok(String::from(value)),
+    };
+    outside::know(&[brought("t/braces", "{{ packet.only_here }}"), brought("t/number", "8000")]);
+    let constant = |text: &str| {
+        let template = Template::text(text, &span).unwrap_or_else(|all| panic!("{text}: {all:?}"));
+        template.constant().cloned()
+    };
+    let text = |text| Some(Value::text(text));
+    assert_eq!(constant("a {{ file.t/braces }} b"), text("a {{ packet.only_here }} b"));
+    assert_eq!(constant("{{ file.t/number }}"), text("8000"));
+    assert_eq!(constant("{{ int(file['t/number']) + 1 }}"), Some(Value::Integer(8001)));
+    assert_eq!(constant("{{ file.t/none or 'x' }}{{ env.SINEW_NO or \"y\" }}"), text("xy"));
+    let path = std::env::var("PATH").expect("there is one");
+    assert_eq!(constant("{{ env.PATH }}"), Some(Value::text(path)));
+    for (text, at, expected) in [
+        ("ab{{ file.t/none }}", 2, "nobody has read file.t/none"),
+        ("{{ env.SINEW_NO }}", 0, "no variable SINEW_NO"),
+        ("{{ file['t/none'] + 'x' }}", 3, "nobody has read 't/none'"),
+        ("{{ file.t + 'x' }}", 3, "nobody has read 't'"),
+    ] {
+        let refusal = Template::text(text, &span).map(|_| ()).expect_err(text).remove(0);
+        assert_eq!(refusal.span, Some(span(at)), "{text}: {refusal}");
+        assert!(refusal.to_string().contains(expected), "{refusal}");
+    }
+    // What is no template keeps the braces that are its own.
+    let routes = Item::new(span(0), Data::List(vec![scalar("/{{ file.t/number }}/{{id}}", false)]));
+    let routes = item_json(&filled(&routes).expect("it is there"));
+    assert_eq!(routes.to_string(), r#"["/8000/{{id}}"]"#);
+    let bad = scalar("/{{ file.t/none }}", false);
+    assert_eq!(filled(&bad).expect_err("nobody has read it").len(), 1);
 }
