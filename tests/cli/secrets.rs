@@ -24,7 +24,7 @@ const GRAPH: &str = r#"
   format:
     - "{{ values.token }} and {{ values.key }}"
     - '{{ packet }}'
-    - "{{ env.SINEW_TEST_TOKEN }}{{ packet.header.cookie }} {{ packet.header.Authorization }}"
+    - "of {{ size(packet.header.cookie) }}: {{ packet.header.cookie }} {{ packet.header['Authorization'] }}"
     - "{{ file['secrets/key'] + hash('sha256', file['secrets/key']) }}"
   ports: {out: [{name: script, port: in}]}
 - kind: snippet
@@ -50,7 +50,7 @@ fn command(graph: &str, arguments: &[&str]) -> Command {
 
 /// That nothing of it is shown; it is shown as `***`.
 fn without(what: &str, text: &str) {
-    for part in ["t0ken", "with/signs", KEY, "abcdef"] {
+    for part in ["t0ken", "with/signs", KEY, "wrong-value"] {
         assert!(!text.contains(part), "{what} shows '{part}':\n{text}");
     }
 }
@@ -73,10 +73,12 @@ fn no_way_out_of_a_run_shows_a_secret() {
     run.env("SINEW_TRACE", &trace).env("SINEW_TEST_MS", "20");
     let answer = answer(run);
     let said = answer.out + &answer.err;
+    assert!(!said.contains("abcdef"), "it shows a header:\n{said}");
     for line in [
         "\"*** and ***\"",
         r#"{"header":{"Authorization":"***","cookie":"***","accept":"text/html"}}"#,
         "sorry: lua: code:1: failed with *** and ***",
+        "\"of 1: *** ***\"",
         "*** was wrong",
     ] {
         assert!(said.contains(line), "it does not say {line}:\n{said}");
@@ -100,7 +102,7 @@ fn what_reads_a_graph_shows_no_secret_and_tells_what_is_missing() {
     assert!(failed.out.contains(r#"came: {"a":"***"}"#), "{}", failed.out);
     // A wrong value is told by its name.
     let mut wrong = command(&graph, &["check"]);
-    wrong.env("SINEW_TEST_MS", "abcdef");
+    wrong.env("SINEW_TEST_MS", "wrong-value");
     let wrong = answer(wrong).ended_with(2);
     assert!(wrong.err.contains("interval cannot be '{{ env.SINEW_TEST_MS"), "{}", wrong.err);
     assert!(wrong.err.contains("graph.yaml:5:13"), "{}", wrong.err);

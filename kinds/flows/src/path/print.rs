@@ -59,18 +59,15 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 /// A value as it may be printed: without the headers that let their owner in.
 fn veil(flow: &Flow, expression: &str, value: Value) -> Result<Value, Error> {
     let value = if let Value::Document(_) = value { flow.resolve(&value)? } else { value };
-    match &value {
-        Value::List(_) | Value::Map(_) => {
-            flow.spend(weight(&value) / VALUES_PER_UNIT)?;
-            Ok(without(&value).unwrap_or(value))
-        }
-        Value::Text(_) | Value::Bytes(_) => {
-            let asked = expression.to_ascii_lowercase();
-            let is_shy = SHY_HEADERS.iter().any(|name| asked.contains(name));
-            Ok(if is_shy { Value::text(HIDDEN) } else { value })
-        }
-        _ => Ok(value),
+    if matches!(value, Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Number(_)) {
+        return Ok(value);
     }
+    let asked = expression.to_ascii_lowercase();
+    if SHY_HEADERS.iter().any(|name| asked.contains(name)) {
+        return Ok(Value::text(HIDDEN));
+    }
+    flow.spend(weight(&value) / VALUES_PER_UNIT)?;
+    Ok(without(&value).unwrap_or(value))
 }
 
 /// The value with such headers hidden; `None` if there are none in it.
