@@ -24,7 +24,7 @@ const GRAPH: &str = r#"
   format:
     - "{{ values.token }} and {{ values.key }}"
     - '{{ packet }}'
-    - "of {{ size(packet.header.cookie) }}: {{ packet.header.cookie }} {{ packet.header['Authorization'] }}"
+    - "{{ size(packet.header.cookie) }}: {{ packet.header.cookie }} {{ packet.header['Authorization'] }}"
     - "{{ file['secrets/key'] + hash('sha256', file['secrets/key']) }}"
   ports: {out: [{name: script, port: in}]}
 - kind: snippet
@@ -78,7 +78,7 @@ fn no_way_out_of_a_run_shows_a_secret() {
         "\"*** and ***\"",
         r#"{"header":{"Authorization":"***","cookie":"***","accept":"text/html"}}"#,
         "sorry: lua: code:1: failed with *** and ***",
-        "\"of 1: *** ***\"",
+        "\"1: *** ***\"",
         "*** was wrong",
     ] {
         assert!(said.contains(line), "it does not say {line}:\n{said}");
