@@ -11,6 +11,7 @@ use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -130,10 +131,31 @@ impl<'a> At<'a> {
 
     /// Sends a packet through an output, and waits for the reply.
     pub fn call(self, port: usize, packet: Value) -> impl Future<Output = Reply> + 'a {
+        self.call_in(port, packet, self.calls.within())
+    }
+
+    /// The same with something around it: all nodes that the packet comes to before the reply is
+    /// back find it by [`At::around`], and no others.
+    pub fn call_within(
+        self,
+        port: usize,
+        packet: Value,
+        thing: Rc<dyn Any>,
+    ) -> impl Future<Output = Reply> + 'a {
+        self.call_in(port, packet, self.calls.around(thing))
+    }
+
+    /// What lies around this packet, from the inside: what those that wait for its reply have
+    /// put there.
+    pub fn around<T: Any>(self) -> impl Iterator<Item = &'a T> {
+        self.calls.things().filter_map(|thing| thing.downcast_ref())
+    }
+
+    fn call_in(self, port: usize, packet: Value, calls: Calls) -> impl Future<Output = Reply> + 'a {
         let call = self.calls.begin(&self.flow.branches);
         async move {
             let _call = call;
-            let mut reply = pin!(self.flow.pass(self.node, port, packet));
+            let mut reply = pin!(self.flow.pass(self.node, port, packet, calls));
             let program = &*self.flow.program;
             poll_fn(|context| {
                 let polled = reply.as_mut().poll(context);

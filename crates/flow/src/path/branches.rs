@@ -4,7 +4,10 @@
 //! replies are back. A branch that waits for what only another one can bring is idle; when all are,
 //! nothing will ever come.
 
+use std::any::Any;
 use std::cell::Cell;
+use std::iter::successors;
+use std::rc::Rc;
 
 use tokio::sync::Notify;
 
@@ -19,9 +22,18 @@ pub(crate) struct Branches {
     changed: Notify,
 }
 
-/// How many replies one node, or one fan-out, waits for.
+/// How many replies one node, or one fan-out, waits for; and what lies around it.
 #[derive(Default)]
-pub(crate) struct Calls(Cell<usize>);
+pub(crate) struct Calls {
+    open: Cell<usize>,
+    around: Option<Rc<Around>>,
+}
+
+/// What a node has put around a packet, and what lay around that before.
+struct Around {
+    thing: Rc<dyn Any>,
+    outer: Option<Rc<Around>>,
+}
 
 /// A packet whose reply is not back yet.
 pub(crate) struct Call<'a> {
@@ -30,10 +42,27 @@ pub(crate) struct Call<'a> {
 }
 
 impl Calls {
+    /// Those of a node further on.
+    pub(crate) fn within(&self) -> Calls {
+        Calls { open: Cell::new(0), around: self.around.clone() }
+    }
+
+    /// The same with something more around them.
+    pub(crate) fn around(&self, thing: Rc<dyn Any>) -> Calls {
+        let around = Around { thing, outer: self.around.clone() };
+        Calls { open: Cell::new(0), around: Some(Rc::new(around)) }
+    }
+
+    /// What lies around, from the inside.
+    pub(crate) fn things(&self) -> impl Iterator<Item = &dyn Any> {
+        let innermost = self.around.as_deref();
+        successors(innermost, |around| around.outer.as_deref()).map(|around| &*around.thing)
+    }
+
     /// A packet is sent; its reply is back when what this returns is dropped. The first goes on as
     /// the branch that sent it, each other one is a branch more.
     pub(crate) fn begin<'a>(&'a self, branches: &'a Branches) -> Call<'a> {
-        let open = self.0.replace(self.0.get() + 1);
+        let open = self.open.replace(self.open.get() + 1);
         if open > 0 {
             branches.more.set(branches.more.get() + 1);
         }
@@ -43,8 +72,8 @@ impl Calls {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        let open = self.calls.0.get() - 1;
-        self.calls.0.set(open);
+        let open = self.calls.open.get() - 1;
+        self.calls.open.set(open);
         if open > 0 {
             self.branches.more.set(self.branches.more.get() - 1);
             self.branches.wake_if_none_is_left();
@@ -136,7 +165,7 @@ mod tests {
         assert!(!a, "the other has ended and brought nothing");
         let (a, ()) = run(join(waits(begin()), ready(())));
         assert!(!a, "there is no other");
-        assert_eq!((calls.0.get(), branches.more.get(), branches.idle.get()), (0, 0, 0));
+        assert_eq!((calls.open.get(), branches.more.get(), branches.idle.get()), (0, 0, 0));
     }
 
     #[test]

@@ -316,8 +316,13 @@ impl Flow {
     }
 
     /// Sends a packet through an output, and waits for the reply.
-    pub(crate) async fn pass(&self, node: usize, port: usize, packet: Value) -> Reply {
-        let calls = Calls::default();
+    pub(crate) async fn pass(
+        &self,
+        node: usize,
+        port: usize,
+        packet: Value,
+        calls: Calls,
+    ) -> Reply {
         let mut place = self.place(&calls, node);
         if self.program.is_slice_over(self.turned.get(), place.begun) {
             self.turn().await;
@@ -361,7 +366,9 @@ impl Flow {
         loop {
             let waiting = match end {
                 End::Reply(reply) => return reply,
-                End::Several(targets, packet) => return self.join(targets, packet).await,
+                End::Several(targets, packet) => {
+                    return self.join(targets, packet, place.calls).await;
+                }
                 End::Wait(waiting) => waiting,
                 End::Turn(Target { node, input }, packet) => {
                     self.turn().await;
@@ -467,12 +474,12 @@ impl Flow {
     }
 
     /// Sends a packet to several nodes at once, and joins their replies.
-    async fn join(&self, targets: &[Target], packet: Value) -> Reply {
-        let calls = Calls::default();
+    async fn join(&self, targets: &[Target], packet: Value, around: &Calls) -> Reply {
+        let calls = around.within();
         let branch = |target: &Target| {
             let (call, target, packet) = (calls.begin(&self.branches), *target, packet.clone());
             async move {
-                let (_call, calls) = (call, Calls::default());
+                let (_call, calls) = (call, around.within());
                 self.turn().await;
                 let place = self.place(&calls, target.node);
                 let (place, end) = self.take(place, target.input, packet);

@@ -41,6 +41,20 @@ fn a_panic_in_one_branch_leaves_the_others_to_their_end() {
 }
 
 #[test]
+fn what_a_node_puts_around_a_packet_those_behind_it_find_and_no_others() {
+    let nodes = "
+        - {kind: act, name: a, ports: {out: [{name: b, port: in}, {name: d, port: in}]}}
+        - {kind: act, name: b, does: surround, ports: {out: [{name: w, port: in}]}}
+        - {kind: act, name: w, does: wait, ports: {out: [{name: c, port: in}, {name: d, port: in}]}}
+        - {kind: act, name: c, does: surround, ports: {out: [{name: d, port: in}]}}
+        - {kind: act, name: d, does: around}
+    ";
+    let list = |count: usize| Value::list(vec![Value::Integer(1); count]);
+    let expected = Value::list([Value::list([list(2), list(1)]), list(0)]);
+    assert_eq!(reply(nodes), Ok(Some(expected)));
+}
+
+#[test]
 fn what_has_not_ended_by_its_deadline_is_dropped_and_says_so() {
     let fixture = fixture("- {kind: act, name: a, does: wait}");
     let limit = Duration::from_millis(5);

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::panic::{set_hook, take_hook};
+use std::rc::Rc;
 use std::sync::Once;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ static ACT: Kind = Kind {
             "show",
             "fork",
             "deadline",
+            "surround",
+            "around",
         ]),
     )
     .or("pass")
@@ -103,6 +106,11 @@ impl FlowNode for Act {
                 let left = left.saturating_duration_since(std::time::Instant::now());
                 Step::Reply(Some(Value::Bool(left <= LONG && !left.is_zero())))
             }
+            "surround" => {
+                let reply = at.call_within(OUT, packet.clone(), Rc::new(packet));
+                Step::wait(async move { Step::answer(reply.await) })
+            }
+            "around" => Step::Reply(Some(Value::list(at.around::<Value>().cloned()))),
             _ => Step::Pass(OUT, packet),
         }
     }
