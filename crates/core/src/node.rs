@@ -203,6 +203,11 @@ impl<'a> Parameters<'a> {
         };
         nodes.iter().filter(move |node| node.domain == home)
     }
+
+    /// What one of [`Parameters::neighbours`] is made of.
+    pub fn of_neighbour(&self, node: &'a PlanNode) -> Option<Parameters<'a>> {
+        self.home.map(|(plan, _)| Parameters::of(plan, node, self.base))
+    }
 }
 
 /// What crosses the links of a node, with its ports.

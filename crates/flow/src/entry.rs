@@ -52,7 +52,7 @@ impl FlowEntry {
         match self.make {
             Make::Node(make) => make(parameters).map_or(Vec::new(), |node| node.files()),
             Make::Source(make) => make(parameters).map_or(Vec::new(), |source| source.files()),
-            Make::Resource(_) => Vec::new(),
+            Make::Resource(make) => make(parameters).map_or(Vec::new(), |made| made.files()),
         }
     }
 

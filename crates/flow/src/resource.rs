@@ -3,12 +3,18 @@
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use sinew_core::fault::Fault;
 
 /// A node that takes no packets and begins no flows: others use it by its name.
 pub trait Resource: Send {
+    /// The files that it was made of: an edit of one is an edit of the node.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Opens it as the node `name`, once for its domain: before the domain is ready, and again for
     /// each edit of the graph, while flows of the graph before use the old one. What both are to
     /// share comes from `resources`. It may block.

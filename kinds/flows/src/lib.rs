@@ -42,6 +42,9 @@ pub const FLOWS: &[FlowEntry] = &[
     data::store::NODE,
     data::state::NODE,
     data::cache::NODE,
+    data::sql::NODE,
+    data::query::NODE,
+    data::transaction::NODE,
     // Scripts: what makes packets, sets values and decides by expressions.
     script::snippet::NODE,
     script::branch::NODE,

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use answer::Answer;
 use ask::{ClientRequest, Form};
+pub(crate) use connect::roots;
 use connect::{Answered, Connector, Names};
 use hyper::body::Incoming;
 use hyper::header::HeaderName;
@@ -229,7 +230,7 @@ fn client(
     names: Names,
 ) -> Result<Client<Connector, Body<()>>, String> {
     let ca = (!parameters.text("ca").is_empty()).then(|| parameters.path("ca"));
-    let roots = connect::roots(ca.as_deref())?;
+    let roots = roots(ca.as_deref())?;
     let protocol = parameters.text("protocol");
     let connector = connect::connector(roots, names, protocol != "http1");
     Ok(Client::builder(TokioExecutor::new())

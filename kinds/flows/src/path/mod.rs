@@ -8,7 +8,7 @@ pub(crate) mod lines;
 pub(crate) mod merge;
 pub(crate) mod nop;
 pub(crate) mod pipe;
-mod ports;
+pub(crate) mod ports;
 pub(crate) mod print;
 pub(crate) mod retry;
 pub(crate) mod serial;

@@ -3,7 +3,7 @@
 use sinew_flow::NodeContext;
 
 /// The outputs of a node, from index `first` on, that lead somewhere; in order.
-pub(super) fn linked_outputs(site: &NodeContext, first: usize) -> Vec<usize> {
+pub(crate) fn linked_outputs(site: &NodeContext, first: usize) -> Vec<usize> {
     let links = site.plan.flow_links_of(site.node).iter();
     in_order(links.map(|link| link.from.port), first)
 }

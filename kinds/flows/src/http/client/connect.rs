@@ -32,7 +32,7 @@ pub(super) type Connector = HttpsConnector<Tcp>;
 ///
 /// # Errors
 /// The file cannot be read, or has no certificates.
-pub(super) fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
+pub(crate) fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let Some(file) = file else {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());

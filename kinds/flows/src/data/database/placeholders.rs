@@ -1,0 +1,72 @@
+//! The places of arguments in a statement: `$1`, `$2` and so on, for both databases.
+
+/// The highest number of a place. What stands in texts, names in quotes and comments is none.
+pub(in crate::data) fn highest(text: &str) -> usize {
+    let (bytes, mut at, mut highest) = (text.as_bytes(), 0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        let rest = &text[at..];
+        at += match byte {
+            b'\'' | b'"' => past(rest, 1, &rest[..1]),
+            b'-' if rest.starts_with("--") => past(rest, 2, "\n"),
+            b'/' if rest.starts_with("/*") => past(rest, 2, "*/"),
+            b'$' => {
+                let digits = digits(&rest[1..]);
+                highest = highest.max(rest[1..=digits].parse().unwrap_or(0));
+                // Of PostgreSQL: $tag$ begins a text, which ends with the same.
+                match tag(rest) {
+                    Some(tag) => past(rest, tag.len(), tag),
+                    None => 1 + digits,
+                }
+            }
+            // What belongs to a name is no place.
+            _ if byte == b'_' || byte.is_ascii_alphabetic() => {
+                let is_part = |it: &u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'$');
+                bytes[at..].iter().take_while(|it| is_part(it)).count()
+            }
+            _ => rest.chars().next().map_or(1, char::len_utf8),
+        };
+    }
+    highest
+}
+
+fn digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+/// How far it is past `end`, which is sought from `from` on.
+fn past(text: &str, from: usize, end: &str) -> usize {
+    text[from..].find(end).map_or(text.len(), |at| from + at + end.len())
+}
+
+/// What a text in dollars begins with.
+fn tag(text: &str) -> Option<&str> {
+    let name = text[1..].find('$')?;
+    let is_name = |it: u8| it == b'_' || it.is_ascii_alphanumeric();
+    let tag = &text[..name + 2];
+    let begins = text.as_bytes()[1];
+    (!begins.is_ascii_digit() && tag[1..=name].bytes().all(is_name)).then_some(tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::highest;
+
+    #[test]
+    fn places_are_found_and_what_looks_like_one_is_not() {
+        for (text, expected) in [
+            ("SELECT 1", 0),
+            ("SELECT $2, $1, $2", 2),
+            ("a = $1::int4 AND b=$10", 10),
+            ("'$3 ''$4' || $1", 1),
+            ("\"$3\" = $1 -- $4\n, $2", 2),
+            ("/* $9 */ $1 /* $8", 1),
+            ("$$ $5 $$ $f$ $6 $$ $f$ $1", 1),
+            ("a$7 = $1", 1),
+            ("ü$1", 1),
+            ("$", 0),
+            ("$99999999999999999999999", 0),
+        ] {
+            assert_eq!(highest(text), expected, "{text}");
+        }
+    }
+}

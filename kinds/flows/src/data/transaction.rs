@@ -1,0 +1,129 @@
+//! `transaction`: what lies behind its outputs happens in the database as a whole, or not at all.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
+use sinew_core::{Made, Parameters};
+use sinew_flow::{
+    At, Error, FLOW, FlowEntry, FlowNode, Make, NodeContext, Reply, Step, Value, error, input,
+    output,
+};
+use tokio::sync::Mutex;
+
+use super::database::{Database, Lease};
+use super::sql::Named;
+use crate::path::ports::linked_outputs;
+
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
+
+static INFO: Kind = Kind {
+    name: "transaction",
+    doc: "Takes a packet through steps as 'pipe' does; all that nodes 'query' of the same database \
+          do until the reply is back is one transaction. An error as the reply takes all of it \
+          back, and so does the failure of any statement in it.",
+    ports: &[
+        input("in", "The packet for the first step."),
+        error(),
+        output("out[]", "The steps, in the order of their numbers."),
+    ],
+    parameters: &[Parameter::new("sql", ParameterType::Text).doc("The node of the kind sql.")],
+    ..FLOW
+};
+
+const OUT: usize = 2;
+
+struct Transaction {
+    database: Named,
+    /// The outputs that lead somewhere.
+    steps: Vec<usize>,
+}
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    let mut refusals = Vec::new();
+    let database = Named::of(parameters, &mut refusals).ok_or(refusals)?;
+    Ok(Box::new(Transaction { database, steps: Vec::new() }))
+}
+
+/// A transaction that is open. Branches of the flow take turns in it.
+pub(super) struct Open {
+    database: Arc<Database>,
+    lease: Mutex<Lease>,
+    /// Why it can only be taken back: PostgreSQL ends one at the first statement that fails, and
+    /// the same graph is to do the same with SQLite.
+    failure: RefCell<Option<Error>>,
+}
+
+impl Open {
+    /// Whether it is one of this database.
+    pub(super) fn is_of(&self, database: &Arc<Database>) -> bool {
+        Arc::ptr_eq(&self.database, database)
+    }
+
+    /// Does something in it.
+    ///
+    /// # Errors
+    /// It has failed now, or had before.
+    pub(super) async fn with<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut Lease) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut lease = self.lease.lock().await;
+        if let Some(failure) = &*self.failure.borrow() {
+            let text = format_args!("its transaction has failed before: {}", failure.text());
+            return Err(Error::new(text).with_status(failure.status()).following());
+        }
+        let done = work(&mut lease).await;
+        if let Err(error) = &done {
+            self.failure.replace(Some(error.clone()));
+        }
+        done
+    }
+}
+
+impl FlowNode for Transaction {
+    fn attach(&mut self, site: &NodeContext) {
+        self.steps = linked_outputs(site, OUT);
+        self.database.attach(site);
+    }
+
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        Step::wait(async move { Step::answer(self.carry_out(at, packet).await) })
+    }
+}
+
+impl Transaction {
+    async fn carry_out(&self, at: At<'_>, packet: Value) -> Reply {
+        let database = self.database.get();
+        if at.around::<Open>().any(|open| open.is_of(database)) {
+            return Err(Error::new(
+                "a transaction within a transaction of the same database; leave the inner one out",
+            ));
+        }
+        let mut lease = database.lease().await?;
+        lease.begin().await?;
+        let (database, lease) = (Arc::clone(database), Mutex::new(lease));
+        let open = Rc::new(Open { database, lease, failure: RefCell::new(None) });
+        let mut reply = Ok(Some(packet));
+        for &step in &self.steps {
+            let Ok(Some(packet)) = reply else { break };
+            reply = at.call_within(step, packet, Rc::clone(&open) as _).await;
+        }
+        let mut lease = open.lease.lock().await;
+        // Whoever has taken the error for the answer cannot have meant that half of it stays.
+        if let (Ok(_), Some(failure)) = (&reply, &*open.failure.borrow()) {
+            reply = Err(failure.clone());
+        }
+        match reply {
+            Ok(reply) => {
+                lease.commit().await?;
+                Ok(reply)
+            }
+            Err(error) => {
+                lease.roll_back().await;
+                Err(error)
+            }
+        }
+    }
+}
