@@ -11,16 +11,20 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "snippet",
     doc: "Makes a packet by a script and passes it on; where its output leads nowhere, that is the \
-          reply. Languages: text, json and yaml are templates, cel is an expression, lua a \
-          function's body. Code is compiled once, and nothing of a flow stays behind in it.",
+          reply. Languages: text, html, json and yaml are templates, cel is an expression, lua a \
+          function's body; html makes an answer, and shows values as text. Code is compiled once, \
+          and nothing of a flow stays behind in it.",
     ports: &[
         input("in", "The packet; the script's variable 'packet'."),
         output("out", "What the script made."),
         error(),
     ],
     parameters: &[
-        Parameter::new("language", ParameterType::Choice(&["text", "json", "yaml", "cel", "lua"]))
-            .doc("What the code is written in."),
+        Parameter::new(
+            "language",
+            ParameterType::Choice(&["text", "html", "json", "yaml", "cel", "lua"]),
+        )
+        .doc("What the code is written in."),
         Parameter::new("code", ParameterType::Yaml)
             .doc("The script; for json and yaml also what they stand for, as YAML."),
         Parameter::new(
@@ -90,6 +94,11 @@ mod tests {
     fn every_language_is_a_choice_and_answers() {
         let codes = [
             ("text", "hello {{ packet }}", "\"hello you\""),
+            (
+                "html",
+                "<b>{{ packet }}</b>",
+                r#"{"header":{"content-type":"text/html; charset=utf-8"},"body":"<b>you</b>"}"#,
+            ),
             (
                 "json",
                 "|\n{\"hello\": [\"{{ packet }}\", 1.5, null]}",

@@ -3,6 +3,7 @@
 //! A text that is one expression keeps the type of its value; in a longer text, values are written
 //! out. Values go in as values: what a packet holds is never read as a template or as syntax.
 
+mod html;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +40,8 @@ struct Slot {
     expression: Expression,
     /// It stands in a longer text.
     is_in_text: bool,
+    /// What it writes there is no HTML, and must not become any.
+    is_escaped: bool,
 }
 
 /// How far a template came at once.
@@ -85,6 +88,15 @@ impl Template {
     /// The same, but what its expressions give goes through `veil`.
     pub(crate) fn veiled(self, veil: Veil) -> Template {
         Template { veil: Some(veil), ..self }
+    }
+
+    /// Compiles a page: what its expressions give is text and never HTML, but for those in three
+    /// braces.
+    pub(crate) fn html(text: &str, place: Place<'_>) -> Result<Template, Vec<Refusal>> {
+        Compiler::run(|compiler| {
+            compiler.is_html = true;
+            compiler.pieces(text, place)
+        })
     }
 
     /// The value, if it is the same for every packet.
@@ -180,7 +192,8 @@ impl Template {
                 Piece::Expression(at) => {
                     // Who writes it out goes through the whole of it.
                     flow.spend(weight(&values[*at]))?;
-                    append(&mut text, &values[*at], &self.slots[*at].expression)?;
+                    let Slot { expression, is_escaped, .. } = &self.slots[*at];
+                    append(&mut text, &values[*at], expression, *is_escaped)?;
                 }
             }
             if text.len() > RENDERED_MAX {
@@ -206,8 +219,14 @@ impl Part {
     }
 }
 
-/// Writes a value into a text: nothing as nothing, lists and mappings as JSON.
-fn append(text: &mut String, value: &Value, expression: &Expression) -> Result<(), Error> {
+/// Writes a value into a text: nothing as nothing, lists and mappings as JSON; of a page as text.
+fn append(
+    text: &mut String,
+    value: &Value,
+    expression: &Expression,
+    is_escaped: bool,
+) -> Result<(), Error> {
+    let begin = text.len();
     let refuse = |what: &str| {
         let name = expression.text();
         Err(Error::new(format_args!("a template cannot write {what} into a text: '{name}'")))
@@ -227,6 +246,10 @@ fn append(text: &mut String, value: &Value, expression: &Expression) -> Result<(
         }
         Value::Stream(_) => return refuse("bytes that are still to come"),
     }
+    if is_escaped {
+        let plain = text.split_off(begin);
+        html::escape(text, &plain);
+    }
     Ok(())
 }
 
@@ -235,6 +258,7 @@ fn append(text: &mut String, value: &Value, expression: &Expression) -> Result<(
 struct Compiler {
     slots: Vec<Slot>,
     refusals: Vec<Refusal>,
+    is_html: bool,
 }
 
 impl Compiler {
@@ -284,6 +308,11 @@ impl Compiler {
             if let Some(slot) = slot_at(text, open) {
                 push(&mut pieces, &text[rest..open]);
                 match value_of(&slot, known) {
+                    Ok(value) if self.is_html => {
+                        let mut escaped = String::new();
+                        html::escape(&mut escaped, &value);
+                        push(&mut pieces, &escaped);
+                    }
                     Ok(value) => push(&mut pieces, &value),
                     Err(why) => {
                         let (message, help) = why.split_once("; ").unwrap_or((&why, ""));
@@ -301,15 +330,32 @@ impl Compiler {
             };
             push(&mut pieces, &text[rest..open]);
             let inner = &text[begin..end];
+            let raw = inner.strip_prefix('{').and_then(|inner| inner.strip_suffix('}'));
+            let raw = raw.filter(|_| self.is_html);
+            let is_escaped = self.is_html && raw.is_none();
+            if is_escaped && let Some((message, help)) = html::unsafe_at(&text[..open]) {
+                self.refusals.push(Refusal::new(place(open), message, help));
+            }
+            let begin = begin + usize::from(raw.is_some());
+            let inner = raw.unwrap_or(inner);
             let start = begin + (inner.len() - inner.trim_start().len());
-            let whole = open == 0 && end + 2 == text.len();
+            let whole = open == 0 && end + 2 == text.len() && !self.is_html;
             match Expression::compile_at(inner.trim(), &|offset| place(start + offset), &[]) {
                 Ok(expression) => match expression.constant() {
                     Some(value) if whole => return Part::Constant(value.clone()),
-                    Some(value) => self.write(&mut pieces, value, &expression, place),
+                    Some(value) => {
+                        let mut text = String::new();
+                        match append(&mut text, value, &expression, is_escaped) {
+                            Ok(()) => push(&mut pieces, &text),
+                            Err(error) => {
+                                let refusal = Refusal::new(place(0), error.text(), "write it out");
+                                self.refusals.push(refusal);
+                            }
+                        }
+                    }
                     None => {
                         let at = self.slots.len();
-                        self.slots.push(Slot { expression, is_in_text: !whole });
+                        self.slots.push(Slot { expression, is_in_text: !whole, is_escaped });
                         if whole {
                             return Part::Expression(at);
                         }
@@ -325,23 +371,6 @@ impl Compiler {
             [] => Part::Constant(Value::text("")),
             [Piece::Text(text)] => Part::Constant(Value::text(std::mem::take(text))),
             _ => Part::Text(pieces),
-        }
-    }
-
-    /// Writes a value that never changes into a text that is compiled.
-    fn write(
-        &mut self,
-        pieces: &mut Vec<Piece>,
-        value: &Value,
-        expression: &Expression,
-        place: Place<'_>,
-    ) {
-        let mut text = String::new();
-        match append(&mut text, value, expression) {
-            Ok(()) => push(pieces, &text),
-            Err(error) => {
-                self.refusals.push(Refusal::new(place(0), error.text(), "write it out"));
-            }
         }
     }
 }

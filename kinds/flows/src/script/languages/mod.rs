@@ -1,6 +1,7 @@
 //! The languages of `snippet`: one file and one row of [`LANGUAGES`] each.
 
 mod cel;
+mod html;
 mod json;
 mod lua;
 mod text;
@@ -26,6 +27,7 @@ pub(crate) struct Language {
 /// All of them.
 pub(crate) const LANGUAGES: &[Language] = &[
     Language { name: "text", compile: text::compile },
+    Language { name: "html", compile: html::compile },
     Language { name: "json", compile: json::compile },
     Language { name: "yaml", compile: yaml::compile },
     Language { name: "cel", compile: cel::compile },

@@ -150,3 +150,49 @@ fn what_comes_from_outside_is_put_in_once_and_is_no_template() {
     let bad = scalar("/{{ file.t/none }}", false);
     assert_eq!(filled(&bad).expect_err("nobody has read it").len(), 1);
 }
+
+fn page(text: &str, packet: &Value) -> String {
+    let template = Template::html(text, &span).unwrap_or_else(|it| panic!("{text}: {it:?}"));
+    match made(&template, packet) {
+        Ok(Value::Text(text)) => text.to_string(),
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn what_is_put_into_a_page_is_shown_as_text() {
+    let evil = Value::map([("x", Value::text("<a href=\"&\" onclick='b'>\u{e4}"))]);
+    let shown = "&lt;a href=&quot;&amp;&quot; onclick=&#39;b&#39;&gt;\u{e4}";
+    for (text, expected) in [
+        ("{{ packet.x }}", shown.to_owned()),
+        ("<p title=\"{{ packet.x }}\">", format!("<p title=\"{shown}\">")),
+        ("{{{ packet.x }}}", "<a href=\"&\" onclick='b'>\u{e4}".to_owned()),
+        ("{{ '<i>' }}{{{ '<i>' }}}", "&lt;i&gt;<i>".to_owned()),
+        (
+            "{{ packet }}",
+            format!("{{&quot;x&quot;:&quot;{}&quot;}}", shown.replace("&quot;", "\\&quot;")),
+        ),
+        ("<script>let a;</script><b>{{ 1 }}</b>", "<script>let a;</script><b>1</b>".to_owned()),
+        ("<b>plain</b>", "<b>plain</b>".to_owned()),
+        ("{{ env.SINEW_NO or '<b>' }}", "&lt;b&gt;".to_owned()),
+        ("a = {{ 1 }}", "a = 1".to_owned()),
+    ] {
+        assert_eq!(page(text, &evil), expected, "{text}");
+    }
+}
+
+#[test]
+fn where_no_escape_helps_a_value_is_refused() {
+    for (text, at, why) in [
+        ("<script>let a = \"{{ packet }}\";</script>", 17, "what a script can"),
+        ("<b></b><STYLE media=x>{{ packet }}", 22, "what a script can"),
+        ("<b title={{ packet }}>", 9, "without quotes"),
+        ("<b title = {{ packet }}>", 11, "without quotes"),
+    ] {
+        let refusals = Template::html(text, &span).expect_err(text);
+        assert_eq!(refusals[0].span.map(|span| span.start), Some(at), "{text}");
+        assert!(refusals[0].message.contains(why), "{text}: {refusals:?}");
+    }
+    assert!(Template::html("<script>let a = {{{ packet }}};</script>", &span).is_ok());
+    assert!(Template::html("{{{ packet }}", &span).is_err());
+}
