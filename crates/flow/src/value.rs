@@ -78,7 +78,10 @@ pub trait Document: Any + fmt::Debug + Send + Sync {
 
 /// Bytes that are still to come, part by part. Clones share them, and only one can take them.
 #[derive(Clone)]
-pub struct Stream(Arc<Mutex<Option<BytesToCome>>>);
+pub struct Stream {
+    parts: Arc<Mutex<Option<BytesToCome>>>,
+    len: Option<u64>,
+}
 
 /// What a [`Stream`] holds.
 pub type BytesToCome = Pin<Box<dyn Parts<Item = Result<Bytes, Error>> + Send>>;
@@ -86,13 +89,23 @@ pub type BytesToCome = Pin<Box<dyn Parts<Item = Result<Bytes, Error>> + Send>>;
 impl Stream {
     /// Bytes to come.
     pub fn new(parts: impl Parts<Item = Result<Bytes, Error>> + Send + 'static) -> Stream {
-        Stream(Arc::new(Mutex::new(Some(Box::pin(parts)))))
+        Stream { parts: Arc::new(Mutex::new(Some(Box::pin(parts)))), len: None }
+    }
+
+    /// The same, of just so many bytes; parts that come to another length end in an error.
+    pub fn with_len(self, len: u64) -> Stream {
+        Stream { len: Some(len), ..self }
+    }
+
+    /// How many bytes come, if that is known.
+    pub fn known_len(&self) -> Option<u64> {
+        self.len
     }
 
     /// The bytes; `None` if somebody took them before.
     pub fn take(&self) -> Option<BytesToCome> {
         // No one can have panicked while holding it.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -272,7 +285,7 @@ impl PartialEq for Value {
             (Value::Map(a), Value::Map(b)) => a == b,
             (Value::Document(_), _) => self.resolve().is_ok_and(|this| this == *other),
             (_, Value::Document(_)) => other == self,
-            (Value::Stream(a), Value::Stream(b)) => Arc::ptr_eq(&a.0, &b.0),
+            (Value::Stream(a), Value::Stream(b)) => Arc::ptr_eq(&a.parts, &b.parts),
             _ => false,
         }
     }

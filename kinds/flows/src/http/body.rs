@@ -22,8 +22,8 @@ pub(crate) enum Content {
     Empty,
     /// All of it.
     Full(Bytes),
-    /// What is still to come.
-    Stream(BytesToCome),
+    /// What is still to come, and how long it is if that is known.
+    Stream(BytesToCome, Option<u64>),
     /// The same in fewer bytes.
     Gzip(Box<Gzip>),
 }
@@ -55,11 +55,21 @@ impl Content {
             Value::Text(text) => (TEXT, Content::Full(text.into_bytes())),
             Value::Bytes(bytes) => (BYTES, Content::Full(bytes)),
             Value::Stream(stream) => {
-                (BYTES, Content::Stream(stream.take().ok_or_else(|| Error::new(gone))?))
+                let parts = stream.take().ok_or_else(|| Error::new(gone))?;
+                (BYTES, Content::Stream(parts, stream.known_len()))
             }
             // In a place of its own: what writes nothing is small without.
             other => (JSON, Content::Full(Box::pin(write(other)).await?.into())),
         }))
+    }
+
+    /// How long it is, if there is one and that is known.
+    pub(super) fn known_len(&self) -> Option<u64> {
+        match self {
+            Content::Full(bytes) => Some(bytes.len() as u64),
+            Content::Stream(_, len) => *len,
+            Content::Empty | Content::Gzip(_) => None,
+        }
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
@@ -70,7 +80,7 @@ impl Content {
                 *self = Content::Empty;
                 Poll::Ready(Some(Ok(bytes)))
             }
-            Content::Stream(parts) => parts.as_mut().poll_next(context),
+            Content::Stream(parts, _) => parts.as_mut().poll_next(context),
             Content::Gzip(gzip) => gzip.poll_next(context),
         }
     }
@@ -109,7 +119,7 @@ impl Gzip {
                 Content::Full(bytes) if !bytes.is_empty() => {
                     (Some(bytes.split_to(bytes.len().min(PIECE_LEN))), false)
                 }
-                Content::Stream(parts) => match ready!(parts.as_mut().poll_next(context)) {
+                Content::Stream(parts, _) => match ready!(parts.as_mut().poll_next(context)) {
                     Some(Ok(part)) => (Some(part), true),
                     Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                     None => (None, false),
@@ -177,8 +187,7 @@ impl<H: Sent + Unpin> HttpBody for Body<H> {
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Empty => SizeHint::with_exact(0),
-            Content::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Stream(_) | Content::Gzip(_) => SizeHint::default(),
+            content => content.known_len().map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }
 }

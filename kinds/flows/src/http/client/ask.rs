@@ -57,7 +57,7 @@ impl Form {
         if let Some(content_type) = content_type {
             headers.entry(CONTENT_TYPE).or_insert(content_type);
         }
-        let is_streamed = matches!(content, Content::Stream(_));
+        let is_streamed = matches!(content, Content::Stream(..));
         Ok(ClientRequest { method, uri, headers, content, is_streamed })
     }
 

@@ -323,7 +323,7 @@ impl Exchange {
 
     /// The answer as it goes out.
     fn answer(mut self, mut response: Response<Content>) -> Response<Body<Exchange>> {
-        if self.rank == Rank::Reserved && !matches!(response.body(), Content::Stream(_)) {
+        if self.rank == Rank::Reserved && !matches!(response.body(), Content::Stream(..)) {
             // Who is slow to take it keeps nobody else from ending the run.
             self.set_rank(Rank::None);
         }
@@ -338,8 +338,8 @@ impl Exchange {
         }
         if self.is_head {
             // The headers of the answer to GET.
-            if let Content::Full(bytes) = response.body() {
-                let length = HeaderValue::from(bytes.len());
+            if let Some(length) = response.body().known_len() {
+                let length = HeaderValue::from(length);
                 response.headers_mut().insert(CONTENT_LENGTH, length);
             }
             *response.body_mut() = Content::Empty;

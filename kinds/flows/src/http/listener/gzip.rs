@@ -72,7 +72,7 @@ fn pays(response: &Response<Content>) -> bool {
     let size = match response.body() {
         Content::Empty | Content::Gzip(_) => 0,
         Content::Full(bytes) => bytes.len(),
-        Content::Stream(_) => usize::MAX,
+        Content::Stream(..) => usize::MAX,
     };
     let content_type = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
