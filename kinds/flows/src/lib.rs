@@ -23,6 +23,13 @@ pub const FLOWS: &[FlowEntry] = &[
     http::listener::NODE,
     http::router::NODE,
     http::client::NODE,
+    // Who may ask, and what.
+    http::guard::validate::NODE,
+    http::guard::jwt::NODE,
+    http::guard::jwt_sign::NODE,
+    http::guard::verify::NODE,
+    http::guard::basic::NODE,
+    http::guard::cors::NODE,
     // Paths: who gets a packet, and what becomes of the reply.
     path::pipe::NODE,
     path::for_each::NODE,

@@ -3,6 +3,7 @@
 mod body;
 pub(crate) mod client;
 pub mod decode;
+pub(crate) mod guard;
 pub(crate) mod listener;
 pub(crate) mod request;
 mod response;

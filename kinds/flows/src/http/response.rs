@@ -4,15 +4,18 @@
 //! of that type. A mapping with no other keys than `status`, `header` and `body` is such an answer.
 //! Any other value is JSON. An error has its status, and shows what it may show.
 
+use std::mem::take;
 use std::pin::pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::{Response, StatusCode};
-use sinew_flow::{Error, Flow, Reply, Value};
+use sinew_flow::{Error, Flow, Map, Reply, Value};
 
 use super::body::{Content, TEXT};
 use super::request::Request;
@@ -176,6 +179,72 @@ fn header_value(name: &str, value: &Value) -> Result<HeaderValue, Error> {
     })?;
     HeaderValue::try_from(text)
         .map_err(|_| refused("header", &format!("has control characters at '{name}'"), "none"))
+}
+
+/// A reply that says these headers too: `vary` and `set-cookie` beside what it says there itself,
+/// the others in place of that.
+pub(super) fn with_headers(
+    flow: &Flow,
+    reply: Value,
+    headers: Vec<(&'static str, ByteString)>,
+) -> Result<Value, Error> {
+    let mut answer = Map::new();
+    let mut own = Map::new();
+    if let Some(request) = Request::of(&reply) {
+        if let Some(content_type) = request.content_type().and_then(|it| it.to_str().ok()) {
+            own.insert(CONTENT_TYPE.as_str().into(), Value::text(content_type));
+        }
+        answer.insert(BODY, Value::Bytes(request.body_bytes().clone()));
+    } else if is_answer(&reply) {
+        for name in FIELDS {
+            let field = match &reply {
+                Value::Document(document) => flow.field(&**document, name)?,
+                other => other.field(name)?,
+            };
+            match (name, field) {
+                (_, Value::Null) => {}
+                ("header", field) => match flow.resolve(&field)? {
+                    Value::Map(map) => own = (*map).clone(),
+                    other => {
+                        return Err(refused(
+                            "header",
+                            &format!("is {}", other.sort()),
+                            "a mapping",
+                        ));
+                    }
+                },
+                (name, field) => drop(answer.insert(name.into(), field)),
+            }
+        }
+    } else if let Value::Null = reply {
+        answer.insert("status".into(), Value::Integer(204));
+    } else {
+        answer.insert(BODY, reply);
+    }
+    for (name, value) in headers {
+        add_header(&mut own, name, value);
+    }
+    answer.insert("header".into(), Value::Map(own.into()));
+    Ok(Value::Map(answer.into()))
+}
+
+const BODY: ByteString = ByteString::from_static("body");
+
+fn add_header(headers: &mut Map, name: &'static str, value: ByteString) {
+    let known = headers.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    let value = Value::Text(value);
+    match (name, known) {
+        (_, None) => drop(headers.insert(name.into(), value)),
+        ("vary" | "set-cookie", Some((_, Value::List(values)))) => {
+            Arc::make_mut(values).push(value);
+        }
+        ("set-cookie", Some((_, known))) => *known = Value::list([take(known), value]),
+        ("vary", Some((_, known))) => {
+            let texts = [&*known, &value].map(|it| plain_text(it).unwrap_or_default());
+            *known = Value::text(texts.join(", "));
+        }
+        (_, Some((_, known))) => *known = value,
+    }
 }
 
 /// A single value as text.

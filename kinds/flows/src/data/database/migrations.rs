@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use sha2::{Digest, Sha256};
+use ring::digest::{SHA256, digest};
 use sinew_core::Refusal;
 use sinew_flow::Error;
 use sinew_spec::{Data, Item};
@@ -48,7 +48,7 @@ pub(super) struct Applied {
 impl Migration {
     fn new(name: String, sql: String) -> Migration {
         let mut checksum = String::new();
-        for byte in Sha256::digest(sql.as_bytes()) {
+        for byte in digest(&SHA256, sql.as_bytes().as_ref()) {
             // Writing to a text cannot fail.
             let _ = write!(checksum, "{byte:02x}");
         }

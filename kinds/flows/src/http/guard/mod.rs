@@ -1,0 +1,32 @@
+//! What stands before the nodes that do the work: who may ask, and what he may send.
+
+pub(crate) mod basic;
+pub(crate) mod cors;
+mod hashed;
+pub(crate) mod jwt;
+pub(crate) mod jwt_sign;
+mod secret;
+mod token;
+pub(crate) mod validate;
+pub(crate) mod verify;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytestring::ByteString;
+use sinew_flow::{Error, Value};
+
+/// The output of these kinds, by index of their tables.
+const OUT: usize = 1;
+
+/// A header of a request, or of a mapping that stands for one; several of one name are joined.
+fn header(packet: &Value, name: &str) -> Result<Option<ByteString>, Error> {
+    match packet.field("header")?.field(name)? {
+        Value::Text(text) => Ok(Some(text)),
+        _ => Ok(None),
+    }
+}
+
+/// Seconds of the time of day: tokens and signatures of others name it. Before 1970 it is that.
+fn now_s() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+}
