@@ -8,6 +8,7 @@ pub(crate) mod listener;
 pub(crate) mod request;
 mod response;
 pub(crate) mod router;
+pub(crate) mod static_files;
 
 use hyper::rt::Executor;
 use tokio::task::spawn_local;
