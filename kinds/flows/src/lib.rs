@@ -30,6 +30,7 @@ pub const FLOWS: &[FlowEntry] = &[
     http::guard::verify::NODE,
     http::guard::basic::NODE,
     http::guard::cors::NODE,
+    http::multipart::NODE,
     http::static_files::NODE,
     // Paths: who gets a packet, and what becomes of the reply.
     path::pipe::NODE,

@@ -5,6 +5,7 @@ pub(crate) mod client;
 pub mod decode;
 pub(crate) mod guard;
 pub(crate) mod listener;
+pub(crate) mod multipart;
 pub(crate) mod request;
 mod response;
 pub(crate) mod router;
