@@ -13,7 +13,7 @@ use bytestring::ByteString;
 use sinew_control::outside;
 use sinew_core::Refusal;
 use sinew_flow::{Error, Flow, Map, Value};
-use sinew_spec::{Data, Entry, Item, Wanted, item_json, slot_at, text_slots, value_of};
+use sinew_spec::{Data, Entry, Item, TextSlot, Wanted, item_json, slot_at, text_slots, value_of};
 
 use super::expression::{Expression, Place, weight};
 use crate::json;
@@ -300,6 +300,23 @@ impl Compiler {
         }
     }
 
+    /// What stands in a slot of the text, ready to be put there.
+    fn from_outside(&mut self, slot: &TextSlot, place: Place<'_>) -> String {
+        match value_of(slot, known) {
+            Ok(value) if self.is_html => {
+                let mut escaped = String::new();
+                html::escape(&mut escaped, &value);
+                escaped
+            }
+            Ok(value) => value,
+            Err(why) => {
+                let (message, help) = why.split_once("; ").unwrap_or((&why, ""));
+                self.refusals.push(Refusal::new(place(slot.range.start), message, help));
+                String::new()
+            }
+        }
+    }
+
     /// A text with its expressions, where `{{` stands for one begins.
     fn pieces(&mut self, text: &str, place: Place<'_>) -> Part {
         let mut pieces = Vec::new();
@@ -307,18 +324,7 @@ impl Compiler {
         while let Some(open) = text[rest..].find("{{").map(|at| rest + at) {
             if let Some(slot) = slot_at(text, open) {
                 push(&mut pieces, &text[rest..open]);
-                match value_of(&slot, known) {
-                    Ok(value) if self.is_html => {
-                        let mut escaped = String::new();
-                        html::escape(&mut escaped, &value);
-                        push(&mut pieces, &escaped);
-                    }
-                    Ok(value) => push(&mut pieces, &value),
-                    Err(why) => {
-                        let (message, help) = why.split_once("; ").unwrap_or((&why, ""));
-                        self.refusals.push(Refusal::new(place(open), message, help));
-                    }
-                }
+                push(&mut pieces, &self.from_outside(&slot, place));
                 rest = slot.range.end;
                 continue;
             }

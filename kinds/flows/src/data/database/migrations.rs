@@ -48,7 +48,7 @@ pub(super) struct Applied {
 impl Migration {
     fn new(name: String, sql: String) -> Migration {
         let mut checksum = String::new();
-        for byte in digest(&SHA256, sql.as_bytes().as_ref()) {
+        for byte in digest(&SHA256, sql.as_bytes()).as_ref() {
             // Writing to a text cannot fail.
             let _ = write!(checksum, "{byte:02x}");
         }
