@@ -301,7 +301,7 @@ impl Compiler {
     }
 
     /// What stands in a slot of the text, ready to be put there.
-    fn from_outside(&mut self, slot: &TextSlot, place: Place<'_>) -> String {
+    fn brought_in(&mut self, slot: &TextSlot, place: Place<'_>) -> String {
         match value_of(slot, known) {
             Ok(value) if self.is_html => {
                 let mut escaped = String::new();
@@ -324,7 +324,7 @@ impl Compiler {
         while let Some(open) = text[rest..].find("{{").map(|at| rest + at) {
             if let Some(slot) = slot_at(text, open) {
                 push(&mut pieces, &text[rest..open]);
-                push(&mut pieces, &self.from_outside(&slot, place));
+                push(&mut pieces, &self.brought_in(&slot, place));
                 rest = slot.range.end;
                 continue;
             }
