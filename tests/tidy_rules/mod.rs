@@ -160,7 +160,9 @@ pub(crate) const WORDS: &[Word] = &[
 ];
 
 /// Names of the standard library and of crates that hold such a word: they are not ours to choose.
-const FOREIGN: [&str; 19] = [
+const FOREIGN: [&str; 21] = [
+    "ChannelBinding",
+    "channel_binding",
     "mpsc::channel",
     "oneshot::channel",
     "watch::channel",

@@ -17,11 +17,13 @@ use failure::unavailable;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use migrations::Migration;
+use postgres::PostgresConnection;
 use sinew_flow::{Error, Flow, Value};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-pub(super) use rows::{Answer, Bounds, PartsToCome};
+pub(super) use rows::{Bounds, PartsToCome, TableRows};
+use sqlite::SqliteConnection;
 
 /// What a database is made of.
 pub(super) struct Settings {
@@ -37,7 +39,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// What two databases have in common if they are one.
+    /// What is the same in two databases if they are one.
     pub(super) fn key(&self) -> String {
         let Settings { name, address, connections_max, .. } = self;
         let waits = (self.connection_wait_max, self.busy_max);
@@ -66,8 +68,8 @@ pub(super) struct Database {
 
 /// A connection of either sort.
 enum Connection {
-    Sqlite(sqlite::Connection),
-    Postgres(Box<postgres::Connection>),
+    Sqlite(SqliteConnection),
+    Postgres(Box<PostgresConnection>),
 }
 
 /// A connection that somebody has, until this is dropped. In the middle of a statement or of a
@@ -152,8 +154,8 @@ impl Database {
     async fn connect(&self) -> Result<Connection, Error> {
         let Settings { address, busy_max, .. } = &self.settings;
         let connected = match address {
-            Address::Memory => sqlite::Connection::open(None, *busy_max).await,
-            Address::File(path) => sqlite::Connection::open(Some(path), *busy_max).await,
+            Address::Memory => SqliteConnection::open(None, *busy_max).await,
+            Address::File(path) => SqliteConnection::open(Some(path), *busy_max).await,
             Address::Postgres(server) => {
                 let connected = server.connect().await;
                 return connected
@@ -215,7 +217,7 @@ impl Lease {
         flow: &Flow,
         asked: Asked,
         bounds: Bounds,
-    ) -> Result<Answer, Error> {
+    ) -> Result<TableRows, Error> {
         match self.connection() {
             Connection::Sqlite(connection) => {
                 let answer = connection.ask(asked, bounds).await?;

@@ -13,7 +13,7 @@ use sinew_spec::{Data, Item};
 use tokio::time::timeout;
 
 use super::database::migrations::text_for;
-use super::database::{Answer, Asked, Bounds, Lease, placeholders, too_late};
+use super::database::{Asked, Bounds, Lease, TableRows, placeholders, too_late};
 use super::sql::Named;
 use super::transaction::Open;
 use crate::json;
@@ -243,12 +243,12 @@ impl Query {
         Ok(args)
     }
 
-    async fn ask(&self, flow: &Flow, lease: &mut Lease, asked: Asked) -> Result<Answer, Error> {
+    async fn ask(&self, flow: &Flow, lease: &mut Lease, asked: Asked) -> Result<TableRows, Error> {
         let asking = lease.ask(flow, asked, self.bounds);
         timeout(self.patience, asking).await.map_err(|_| too_late(self.patience))?
     }
 
-    fn value(&self, mut answer: Answer) -> Result<Value, Error> {
+    fn value(&self, mut answer: TableRows) -> Result<Value, Error> {
         match self.wanted {
             Wanted::All | Wanted::Stream => Ok(Value::list(answer.rows)),
             Wanted::None => Ok(Value::map([("changed", Value::Integer(answer.changed as i64))])),

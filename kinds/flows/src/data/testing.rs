@@ -40,6 +40,7 @@ pub(super) struct Postgres {
 
 impl Postgres {
     /// Starts one; `None` where it is not installed, which the test then says.
+    #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     pub(super) fn start() -> Option<Postgres> {
         let Some(programs) = programs() else {
             let ci = std::env::var_os("CI").is_some_and(|value| value == "true");

@@ -75,7 +75,7 @@ pub(super) fn of_postgres(error: &tokio_postgres::Error) -> Error {
         // A rule of the table, or a value that its column cannot hold.
         "23" | "22" => error.with_status(UNPROCESSABLE),
         _ if *code == SqlState::QUERY_CANCELED => error.with_status(TIMEOUT),
-        // Connections, transactions that collide, resources, an operator who intervenes.
+        // Connections, transactions that collide, resources, an order to end.
         "08" | "40" | "53" | "55" | "57" | "58" => error.with_status(UNAVAILABLE),
         _ => error,
     }

@@ -23,11 +23,11 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config, RowStream, Statement};
 
 use self::cells::{Arg, Cell};
-use self::tls::Tls;
+use self::tls::ClientTls;
 use super::Asked;
 use super::failure::{of_postgres, unavailable};
 use super::migrations::{self, APPLIED, Applied, Migration, RECORD, TABLE};
-use super::rows::{Answer, Bounds, Columns, PART_SIZE, Row};
+use super::rows::{Bounds, Columns, PART_SIZE, Row, TableRows};
 
 /// How long a server may take to take a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -40,15 +40,15 @@ const LOCK: &str = "BEGIN; SET LOCAL client_min_messages = warning; \
 /// A server.
 pub(in crate::data) struct Server {
     config: Config,
-    tls: Tls,
+    tls: ClientTls,
     url: String,
     ca: String,
 }
 
 /// A connection.
-pub(super) struct Connection {
+pub(super) struct PostgresConnection {
     client: Client,
-    tls: Tls,
+    tls: ClientTls,
     prepared: HashMap<Arc<str>, (Statement, Arc<Columns>)>,
     home: ThreadId,
     /// Whether nothing is under way.
@@ -84,7 +84,7 @@ impl Server {
             config.application_name("sinew");
         }
         let ca_text = ca.map(|ca| ca.display().to_string()).unwrap_or_default();
-        Ok(Server { config, tls: Tls::new(ca)?, url: url.into(), ca: ca_text })
+        Ok(Server { config, tls: ClientTls::new(ca)?, url: url.into(), ca: ca_text })
     }
 
     /// What differs if two are not the same. Not to be shown: it has the password.
@@ -96,7 +96,7 @@ impl Server {
     ///
     /// # Errors
     /// The server does not take it (503).
-    pub(super) async fn connect(&self) -> Result<Connection, Error> {
+    pub(super) async fn connect(&self) -> Result<PostgresConnection, Error> {
         let connecting = self.config.connect(self.tls.clone());
         let connected = timeout(CONNECT_MAX, connecting).await.map_err(|_| {
             unavailable(format_args!("the server does not answer within {CONNECT_MAX:?}"))
@@ -108,7 +108,7 @@ impl Server {
         // Why it ends, the statements say that are under way.
         tokio::spawn(async move { drop(socket.await) });
         let (tls, home) = (self.tls.clone(), thread::current().id());
-        Ok(Connection { client, tls, prepared: HashMap::new(), home, is_over: true })
+        Ok(PostgresConnection { client, tls, prepared: HashMap::new(), home, is_over: true })
     }
 }
 
@@ -142,7 +142,7 @@ impl fmt::Display for Server {
     }
 }
 
-impl Connection {
+impl PostgresConnection {
     /// Whether the other end is gone.
     pub(super) fn is_closed(&self) -> bool {
         self.client.is_closed()
@@ -159,9 +159,9 @@ impl Connection {
         flow: &Flow,
         asked: Asked,
         bounds: Bounds,
-    ) -> Result<Answer, Error> {
+    ) -> Result<TableRows, Error> {
         let (mut rows, columns) = self.begin(&asked).await?;
-        let mut answer = Answer::default();
+        let mut answer = TableRows::default();
         let mut paid = 0;
         while let Some(row) = self.next(&mut rows).await? {
             answer.add(read(&row, &columns)?, bounds)?;
@@ -285,7 +285,7 @@ impl Connection {
     /// Has the server cancel what is under way, and closes the connection. Its place is free once
     /// the server knows.
     pub(super) fn cancel(self, permit: Option<OwnedSemaphorePermit>) {
-        let Connection { client, tls, is_over, .. } = self;
+        let PostgresConnection { client, tls, is_over, .. } = self;
         let Ok(runtime) = Handle::try_current() else { return };
         if is_over {
             // The server rolls back what is open as it sees the end of the connection.

@@ -34,7 +34,7 @@ pub(in crate::data) struct Bounds {
 
 /// All rows of an answer.
 #[derive(Default)]
-pub(in crate::data) struct Answer {
+pub(in crate::data) struct TableRows {
     pub(in crate::data) rows: Vec<Value>,
     /// How many rows the statement has changed.
     pub(in crate::data) changed: u64,
@@ -42,7 +42,7 @@ pub(in crate::data) struct Answer {
     size: u64,
 }
 
-impl Answer {
+impl TableRows {
     /// What it costs, in units of work.
     pub(super) fn price(&self) -> u64 {
         self.cells + self.size / BYTES_PER_UNIT

@@ -22,7 +22,7 @@ use self::cells::each_row;
 use super::Asked;
 use super::failure::{of_sqlite, unavailable};
 use super::migrations::{self, APPLIED, Applied, Migration, RECORD, TABLE};
-use super::rows::{Answer, Bounds, PART_SIZE, Row};
+use super::rows::{Bounds, PART_SIZE, Row, TableRows};
 
 /// Statements that each connection keeps prepared: those of a graph, of any reasonable size.
 const PREPARED_MAX: usize = 256;
@@ -38,7 +38,7 @@ const BEGIN: &str = "PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON;";
 type Job = Box<dyn FnOnce(&mut rusqlite::Connection) + Send>;
 
 /// A connection.
-pub(super) struct Connection {
+pub(super) struct SqliteConnection {
     jobs: mpsc::Sender<Job>,
     interrupt: Arc<InterruptHandle>,
     cancel: Arc<Cancel>,
@@ -67,12 +67,15 @@ impl Cancel {
     }
 }
 
-impl Connection {
+impl SqliteConnection {
     /// Opens a file, which is made if there is none; `None`: memory.
     ///
     /// # Errors
     /// What SQLite says.
-    pub(super) async fn open(path: Option<&Path>, busy_max: Duration) -> Result<Connection, Error> {
+    pub(super) async fn open(
+        path: Option<&Path>,
+        busy_max: Duration,
+    ) -> Result<SqliteConnection, Error> {
         let (answer, answered) = oneshot::channel();
         let (jobs, work) = mpsc::channel::<Job>();
         let (path, cancel) = (path.map(Path::to_owned), Arc::<Cancel>::default());
@@ -88,7 +91,7 @@ impl Connection {
         let spawned = thread::Builder::new().name("sqlite".into()).spawn(live);
         spawned.map_err(|error| unavailable(format_args!("no thread: {error}")))?;
         let interrupt = Arc::new(answered.await.map_err(|_| gone())??);
-        Ok(Connection { jobs, interrupt, cancel, is_over: true })
+        Ok(SqliteConnection { jobs, interrupt, cancel, is_over: true })
     }
 
     /// Does something on its thread. Dropped before the end, it is still under way.
@@ -119,9 +122,9 @@ impl Connection {
     }
 
     /// Asks, and takes all rows.
-    pub(super) async fn ask(&mut self, asked: Asked, bounds: Bounds) -> Result<Answer, Error> {
+    pub(super) async fn ask(&mut self, asked: Asked, bounds: Bounds) -> Result<TableRows, Error> {
         self.run(move |connection| {
-            let mut answer = Answer::default();
+            let mut answer = TableRows::default();
             answer.changed = each_row(connection, &asked, |row| answer.add(row, bounds))?;
             Ok(answer)
         })
@@ -175,7 +178,7 @@ impl Connection {
 
     /// Cancels what is under way, and hands the connection to `then` once it is as it was at the
     /// start. If it cannot be, it is closed.
-    pub(super) fn recover(mut self, then: impl FnOnce(Connection) + Send + 'static) {
+    pub(super) fn recover(mut self, then: impl FnOnce(SqliteConnection) + Send + 'static) {
         self.cancel.set(true);
         self.interrupt.interrupt();
         let jobs = self.jobs.clone();

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::Instant;
 
-use futures_util::future::join;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::StreamExt;
+use futures_util::future::{Either, join, select};
 use sinew_flow::{FlowFixture, Reply};
 use tempfile::{TempDir, tempdir};
 use tokio::time::sleep;
@@ -154,6 +154,12 @@ fn transactions(database: &str) {
             text: 'INSERT INTO t VALUES ($1)'}}
         - {{kind: set, name: first, values: {{n: '{{{{ packet.next }}}}'}},
             ports: {{out: [{{name: both, port: in}}]}}}}
+        - kind: transaction
+          name: held
+          sql: db
+          ports: {{'out[0]': [{{name: again, port: in}}], 'out[1]': [{{name: slow, port: in}}]}}
+        - {{kind: sleep, name: slow, duration: 60s}}
+        - {{kind: begin, name: held_, ports: {{out: [{{name: held, port: in}}]}}}}
         - {{kind: begin, name: first_, ports: {{out: [{{name: first, port: in}}]}}}}
         - {{kind: query, name: count, sql: db, rows: one, text: SELECT count(*) AS n FROM t}}
         - {{kind: begin, name: count_, ports: {{out: [{{name: count, port: in}}]}}}}
@@ -170,12 +176,15 @@ fn transactions(database: &str) {
         assert_eq!(status(&ask(&graph, "first", put(1, 4)).await), 409);
         assert_eq!(ask(&graph, "count", Value::Null).await, count(2));
         // A flow that is cancelled in the middle leaves nothing, and the connection is free.
-        let mut cut = Box::pin(ask(&graph, "first", put(5, 6)));
-        for _ in 0..3 {
-            assert!(cut.as_mut().now_or_never().is_none());
-            tokio::task::yield_now().await;
-        }
-        drop(cut);
+        let in_the_middle = async {
+            while graph.figures("slow").waiting() == 0 {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let cut = Box::pin(ask(&graph, "held", Value::Integer(5)));
+        let ended = select(cut, Box::pin(timeout(LIMIT, in_the_middle))).await;
+        assert!(matches!(&ended, Either::Right((Ok(()), _))), "it waits behind its statement");
+        drop(ended);
         assert_eq!(ask(&graph, "count", Value::Null).await, count(2));
     });
 }

@@ -100,7 +100,7 @@ fn a_folder_of_migrations_may_have_files_for_one_database() {
     let text = format!("database: 'sqlite://:memory:', migrations: '{}'", migrations.display());
     assert_eq!(open(&text), Ok(()));
     let plan = plan(&format!("- {{kind: sql, name: db, {text}}}"));
-    let made = make(&Parameters::of(&plan, &plan.nodes[0], Path::new("."))).ok().expect("made");
+    let made = make(&Parameters::of(&plan, &plan.nodes[0], Path::new("."))).expect("made");
     assert_eq!(made.files().len(), 3, "an edit of one of them edits the node");
 }
 

@@ -16,25 +16,25 @@ use crate::http::client::roots;
 
 /// Whom to trust.
 #[derive(Clone)]
-pub(super) struct Tls(Arc<ClientConfig>);
+pub(super) struct ClientTls(Arc<ClientConfig>);
 
-impl Tls {
+impl ClientTls {
     /// Trusts the authorities in a file, or those that browsers trust.
     ///
     /// # Errors
     /// The file cannot be read, or has no certificates.
-    pub(super) fn new(ca: Option<&Path>) -> Result<Tls, String> {
+    pub(super) fn new(ca: Option<&Path>) -> Result<ClientTls, String> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("the provider has all versions")
             .with_root_certificates(roots(ca)?)
             .with_no_client_auth();
-        Ok(Tls(Arc::new(config)))
+        Ok(ClientTls(Arc::new(config)))
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for ClientTls {
     type Stream = Encrypted<S>;
     type TlsConnect = ToServer;
     type Error = InvalidDnsNameError;

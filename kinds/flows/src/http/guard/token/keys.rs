@@ -64,7 +64,7 @@ impl Keys {
             all.iter().filter_map(|key| of_json(key, algorithm)).take(KEYS_MAX + 1).collect();
         match keys.len() {
             0 => Err(format!("no key for {word}")),
-            ..=KEYS_MAX => Ok(Keys::Public(keys)),
+            1..=KEYS_MAX => Ok(Keys::Public(keys)),
             _ => Err(format!("more than {KEYS_MAX} keys for {word}")),
         }
     }

@@ -59,11 +59,12 @@ fn the_signature_that_slack_documents_holds_for_five_minutes() {
     let parameters = "secret: 8f742231b10e8888abcd99yyyzzz85a5, header: x-slack-signature, \
                       prefix: 'v0=', timestamp_header: x-slack-request-timestamp, \
                       signed: 'v0:{timestamp}:{body}'";
-    let body = "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_i\
-                d=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2F\
-                webhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC\
-                2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.4744562912\
-                1.803a0bc887a14d10d2c447fce8b6703c";
+    let body = "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&chan\
+                nel_id=G8PSS9T3V&chan\
+                nel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect\
+                &text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F3977008\
+                85554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14\
+                d10d2c447fce8b6703c";
     let signature = "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503";
     let at = |time: &str| {
         request(&[("x-slack-signature", signature), ("x-slack-request-timestamp", time)], body)
