@@ -50,7 +50,7 @@ impl Settings {
 }
 
 /// A statement and its arguments, which are single values.
-pub(super) struct Asked {
+pub(super) struct BoundStatement {
     pub(super) text: Arc<str>,
     pub(super) args: Vec<Value>,
 }
@@ -215,7 +215,7 @@ impl Lease {
     pub(super) async fn ask(
         &mut self,
         flow: &Flow,
-        asked: Asked,
+        asked: BoundStatement,
         bounds: Bounds,
     ) -> Result<TableRows, Error> {
         match self.connection() {
@@ -235,7 +235,7 @@ impl Lease {
     /// What the database says before the first row.
     pub(super) async fn stream(
         mut self,
-        asked: Asked,
+        asked: BoundStatement,
         patience: Duration,
     ) -> Result<PartsToCome, Error> {
         let parts: BoxStream<'static, _> = match self.connection() {

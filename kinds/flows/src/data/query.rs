@@ -13,7 +13,7 @@ use sinew_spec::{Data, Item};
 use tokio::time::timeout;
 
 use super::database::migrations::text_for;
-use super::database::{Asked, Bounds, Lease, TableRows, placeholders, too_late};
+use super::database::{BoundStatement, Bounds, Lease, TableRows, placeholders, too_late};
 use super::sql::Named;
 use super::transaction::Open;
 use crate::json;
@@ -180,7 +180,7 @@ impl FlowNode for Query {
 impl Query {
     async fn answer(&self, at: At<'_>, packet: &Value) -> Result<Value, Error> {
         let args = self.args(at.flow(), packet).await?;
-        let asked = Asked { text: Arc::clone(&self.text), args };
+        let asked = BoundStatement { text: Arc::clone(&self.text), args };
         let (flow, database) = (at.flow(), self.database.get());
         if let Some(open) = at.around::<Open>().find(|open| open.is_of(database)) {
             if self.wanted == Wanted::Stream {
@@ -243,7 +243,12 @@ impl Query {
         Ok(args)
     }
 
-    async fn ask(&self, flow: &Flow, lease: &mut Lease, asked: Asked) -> Result<TableRows, Error> {
+    async fn ask(
+        &self,
+        flow: &Flow,
+        lease: &mut Lease,
+        asked: BoundStatement,
+    ) -> Result<TableRows, Error> {
         let asking = lease.ask(flow, asked, self.bounds);
         timeout(self.patience, asking).await.map_err(|_| too_late(self.patience))?
     }

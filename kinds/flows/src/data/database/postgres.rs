@@ -24,7 +24,7 @@ use tokio_postgres::{Client, Config, RowStream, Statement};
 
 use self::cells::{Arg, Cell};
 use self::tls::ClientTls;
-use super::Asked;
+use super::BoundStatement;
 use super::failure::{of_postgres, unavailable};
 use super::migrations::{self, APPLIED, Applied, Migration, RECORD, TABLE};
 use super::rows::{Bounds, Columns, PART_SIZE, Row, TableRows};
@@ -157,7 +157,7 @@ impl PostgresConnection {
     pub(super) async fn ask(
         &mut self,
         flow: &Flow,
-        asked: Asked,
+        asked: BoundStatement,
         bounds: Bounds,
     ) -> Result<TableRows, Error> {
         let (mut rows, columns) = self.begin(&asked).await?;
@@ -176,7 +176,7 @@ impl PostgresConnection {
     /// Asks, and gives the rows as lines of JSON. What is not taken stays with the server.
     pub(super) async fn stream(
         &mut self,
-        asked: Asked,
+        asked: BoundStatement,
     ) -> Result<BoxStream<'static, Result<Bytes, Error>>, Error> {
         let (rows, columns) = self.begin(&asked).await?;
         let next = |state: Option<(Pin<Box<RowStream>>, Arc<Columns>)>| async move {
@@ -198,7 +198,10 @@ impl PostgresConnection {
     }
 
     /// Sends a statement; from then on it is under way.
-    async fn begin(&mut self, asked: &Asked) -> Result<(Pin<Box<RowStream>>, Arc<Columns>), Error> {
+    async fn begin(
+        &mut self,
+        asked: &BoundStatement,
+    ) -> Result<(Pin<Box<RowStream>>, Arc<Columns>), Error> {
         self.is_over = false;
         let begun = self.send(asked).await;
         if begun.is_err() {
@@ -210,7 +213,10 @@ impl PostgresConnection {
         begun
     }
 
-    async fn send(&mut self, asked: &Asked) -> Result<(Pin<Box<RowStream>>, Arc<Columns>), Error> {
+    async fn send(
+        &mut self,
+        asked: &BoundStatement,
+    ) -> Result<(Pin<Box<RowStream>>, Arc<Columns>), Error> {
         let said = |error: tokio_postgres::Error| of_postgres(&error);
         if !self.prepared.contains_key(&asked.text) {
             let statement = self.client.prepare(&asked.text).await.map_err(said)?;

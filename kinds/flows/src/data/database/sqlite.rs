@@ -19,7 +19,7 @@ use sinew_flow::Error;
 use tokio::sync::oneshot;
 
 use self::cells::each_row;
-use super::Asked;
+use super::BoundStatement;
 use super::failure::{of_sqlite, unavailable};
 use super::migrations::{self, APPLIED, Applied, Migration, RECORD, TABLE};
 use super::rows::{Bounds, PART_SIZE, Row, TableRows};
@@ -122,7 +122,11 @@ impl SqliteConnection {
     }
 
     /// Asks, and takes all rows.
-    pub(super) async fn ask(&mut self, asked: Asked, bounds: Bounds) -> Result<TableRows, Error> {
+    pub(super) async fn ask(
+        &mut self,
+        asked: BoundStatement,
+        bounds: Bounds,
+    ) -> Result<TableRows, Error> {
         self.run(move |connection| {
             let mut answer = TableRows::default();
             answer.changed = each_row(connection, &asked, |row| answer.add(row, bounds))?;
@@ -134,7 +138,7 @@ impl SqliteConnection {
     /// Asks, and gives the rows as lines of JSON. What is not taken makes the statement wait.
     pub(super) fn stream(
         &mut self,
-        asked: Asked,
+        asked: BoundStatement,
     ) -> Result<BoxStream<'static, Result<Bytes, Error>>, Error> {
         self.is_over = false;
         let (to, parts) = tokio::sync::mpsc::channel(PARTS_MAX);

@@ -5,7 +5,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement, ToSql};
 use sinew_flow::{Error, Value};
 
-use super::super::Asked;
+use super::super::BoundStatement;
 use super::super::failure::of_sqlite;
 use super::super::rows::{Columns, Row};
 
@@ -20,7 +20,7 @@ enum Sort {
 /// Asks, and gives each row to `take`, until that fails; how many rows were changed.
 pub(super) fn each_row(
     connection: &Connection,
-    asked: &Asked,
+    asked: &BoundStatement,
     mut take: impl FnMut(Row) -> Result<(), Error>,
 ) -> Result<u64, Error> {
     let said = |error: rusqlite::Error| of_sqlite(&error);
