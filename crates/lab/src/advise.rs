@@ -25,7 +25,7 @@ use sinew_spec::plan::{Isolation, Plan};
 use self::alternatives::{Alternative, LinkWay, ThreadLayout, Ways, core_links};
 use self::candidates::Candidate;
 pub use self::choose::Choice;
-use self::choose::{Measured, RuledOut, choose, objective, why_not};
+use self::choose::{Measured, RuledOut, broken, choose, objective, why_not};
 use self::each::OfLink;
 pub use self::observe::{Observation, observe};
 pub use self::receipt::Receipt;
@@ -129,6 +129,7 @@ impl<'a> Alternatives<'a> {
                 own_nodes.push(stands.row.clone());
                 let held = self.with_own_nodes(stands, &report, &mut choice, ruled_out, session);
                 own_nodes.extend(held);
+                report.partial |= session.is_stopped();
             }
             ExecutionTimes::Observed(_) => {}
             ExecutionTimes::Reported(_) => {
@@ -268,6 +269,11 @@ impl<'a> Alternatives<'a> {
         mut ruled_out: RuledOut,
         session: &Session<'_>,
     ) -> Option<Row> {
+        let stood = Measured { row: &stands.row, plan: self.plan, changes_meaning: false };
+        if let Some(why) = broken(&stood) {
+            ruled_out.insert(0, why);
+            *choice = self.choose(&report.rows, &ruled_out);
+        }
         for _ in 0..TRIES {
             let at = choice.chosen.filter(|&at| at > 0 && !session.is_stopped())?;
             match self.holds(at, stands, session) {

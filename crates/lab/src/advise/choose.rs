@@ -100,7 +100,15 @@ pub(super) fn choose(
         None => words(all, at, chosen, &alike, &judged[at]),
     };
     let words = (0..all.len()).map(words).collect();
-    let contradictions = if chosen.is_none() { contradictions(all, &judged) } else { vec![] };
+    let mut contradictions = if chosen.is_none() { contradictions(all, &judged) } else { vec![] };
+    if chosen.is_none() && contradictions.is_empty() && !judged.iter().all(Vec::is_empty) {
+        contradictions.push(match ruled_out.is_empty() {
+            true => "no alternative here keeps all requirements, though each two are kept".into(),
+            false => "no alternative is shown to keep all requirements with the graph's own \
+                      nodes, too: the table says why"
+                .into(),
+        });
+    }
     let alike = alike.into_iter().filter(|&at| Some(at) != chosen).collect();
     Choice { chosen, words, contradictions, alike }
 }
@@ -259,25 +267,21 @@ fn contradictions(all: &[Measured<'_>], judged: &[Vec<(Kept, String)>]) -> Vec<S
     let text = |(a, b)| {
         format!("{} and {} contradict each other here: no alternative keeps both", name(a), name(b))
     };
-    let mut texts: Vec<_> = apart.map(text).collect();
-    if texts.is_empty() && count > 0 {
-        texts.push("no alternative here keeps all requirements, though each two are kept".into());
-    }
-    texts
+    apart.map(text).collect()
+}
+
+/// The first requirement that the graph's own nodes did not keep, and what was seen.
+pub(super) fn broken(own: &Measured<'_>) -> Option<String> {
+    let mut judged = judge(own).into_iter().zip(&own.plan.requirements);
+    let ((kept, seen), requirement) = judged.find(|((kept, _), _)| *kept != Kept::Yes)?;
+    let Requirement { bound, line, .. } = requirement;
+    let subject = requirement.subject(own.plan);
+    Some(format!("with its own nodes {}: {subject}, {bound} (line {line}): {seen}", kept.word()))
 }
 
 /// Why an alternative that ran with the graph's own nodes is not taken, beside what stands there;
 /// `None` if it holds.
 pub(super) fn why_not(own: &Measured<'_>, stands: &Measured<'_>) -> Option<String> {
-    let broken = |of: &Measured<'_>| {
-        let judged = judge(of).into_iter().zip(&of.plan.requirements);
-        let mut broken = judged.filter(|((kept, _), _)| *kept != Kept::Yes);
-        broken.next().map(|((kept, seen), requirement)| {
-            let Requirement { bound, line, .. } = requirement;
-            let subject = requirement.subject(of.plan);
-            format!("with its own nodes {}: {subject}, {bound} (line {line}): {seen}", kept.word())
-        })
-    };
     if let Some(why) = broken(own) {
         return Some(why);
     }
