@@ -76,3 +76,29 @@ fn what_cannot_be_tested_is_a_bad_request() {
         assert!(json["errors"][0]["message"].is_string(), "{json}");
     }
 }
+
+#[test]
+fn a_job_that_is_done_ends_the_run_and_its_status_is_the_runs() {
+    // A domain beside it, which would run for ever.
+    let graph = |kind: &str| {
+        format!(
+            "name: job
+domains: {{beside: {{}}}}
+nodes:
+  - {{kind: once, name: once, packet: 7, ports: {{out: [{{name: next, port: in}}]}}}}
+  - {{kind: {kind}, name: next}}
+  - kind: timer
+    name: timer
+    domain: beside
+    interval: 1h
+    ports: {{out: [{{name: nop, port: in}}]}}
+  - {{kind: nop, name: nop, domain: beside}}
+"
+        )
+    };
+    let done = sinew(["run", "--json", &graph_in("job_done", &graph("nop"))]).ended_with(0).json();
+    assert_eq!(done["outcome"], "finished", "{done}");
+    let failed =
+        sinew(["run", &graph_in("job_failed", &graph("throw, status: 418"))]).ended_with(1);
+    assert!(failed.err.contains("node 'next': thrown"), "{}", failed.err);
+}

@@ -159,7 +159,11 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     ("kinds/ffmpeg/src", &[&["film", "place", "sound"], &["pictures"]]),
     (
         "kinds/flows/src",
-        &[&["json", "script", "testing", "work"], &["bridge", "check", "http", "path"], &["data"]],
+        &[
+            &["json", "script", "testing", "work"],
+            &["bridge", "check", "http", "path"],
+            &["batch", "data"],
+        ],
     ),
     (
         "kinds/robot/src",

@@ -110,6 +110,13 @@ pub enum Request {
         /// What they are at now.
         pool: PoolStatus,
     },
+    /// From a service only: that the job of the run is done, or has failed: the run stops in order,
+    /// and its exit status tells.
+    Finish {
+        /// Why it has failed.
+        #[serde(default)]
+        error: Option<String>,
+    },
     /// To restart a service: [`Answer::Done`] at once; that it is ready again is an event.
     Restart {
         /// The service's domain.
@@ -241,6 +248,7 @@ mod tests {
             Request::Edition {},
             Request::Prepared { number: 3, refused: Some("port 80 is in use".into()) },
             Request::Swapped { number: 3, flows: 37 },
+            Request::Finish { error: Some("no such file".into()) },
             Request::Restart { domain: "camera".into() },
             Request::Log { after: u64::MAX, follow: true },
         ];

@@ -1,5 +1,6 @@
 //! The flow nodes that come with Sinew: one file and one row of [`FLOWS`] each.
 
+mod batch;
 mod bridge;
 mod check;
 mod data;
@@ -47,6 +48,8 @@ pub const FLOWS: &[FlowEntry] = &[
     path::serial::NODE,
     path::limit::NODE,
     path::timer::NODE,
+    // Work that has an end.
+    batch::once::NODE,
     // Data that outlives a flow.
     data::store::NODE,
     data::state::NODE,

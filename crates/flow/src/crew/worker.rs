@@ -82,7 +82,9 @@ impl Post {
     fn base(&self) -> Base {
         let number = (self.number, self.shared.setup.workers);
         let (figures, at_work) = (Arc::clone(&self.figures), self.at_work.clone());
-        Base::new(number, self.shared.clock, figures, self.teller.clone(), at_work)
+        let mut base = Base::new(number, self.shared.clock, figures, self.teller.clone(), at_work);
+        base.supervisor = self.shared.setup.supervisor.clone();
+        base
     }
 
     fn program(&self, graph: &Graph, base: &Base) -> Result<Program, (usize, Vec<Refusal>)> {

@@ -5,6 +5,9 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
+use sinew_control::Request;
+use sinew_control::status::cut;
+use sinew_core::fault::{Cause, Fault};
 use tokio::sync::watch;
 
 use crate::{Error, Flow, FlowLimits, Local, Program, Reply, Value};
@@ -85,6 +88,21 @@ impl Outlet {
     pub fn tell(&self, error: &Error) {
         let current = self.0.borrow();
         Flow::new(Rc::clone(&current.program)).tell(current.node, error);
+    }
+
+    /// Ends the run: the job that it was for is done, or has failed with this. Every domain stops
+    /// in order, and the exit status of the run tells. Outside a run it does nothing.
+    ///
+    /// # Errors
+    /// The supervisor does not answer.
+    pub async fn finish(&self, error: Option<&Error>) -> Result<(), Fault> {
+        let program = Rc::clone(&self.0.borrow().program);
+        let Some(supervisor) = program.base.supervisor.clone() else { return Ok(()) };
+        let error = error.map(|error| cut(error.to_string()));
+        let order = move || supervisor.order(&Request::Finish { error });
+        let said = program.pool.run_first(order).await.map_err(|error| error.to_string());
+        let refused = |text: String| Fault::new(Cause::System, format_args!("{text}"));
+        said.and_then(|said| said).map(drop).map_err(refused)
     }
 
     /// Tells the log what is to be known of the source.

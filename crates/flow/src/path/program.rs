@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use futures_util::FutureExt;
+use sinew_control::Supervisor;
 use sinew_core::clock::Clock;
 use sinew_core::panics;
 use sinew_spec::plan::Plan;
@@ -71,6 +72,8 @@ pub(crate) struct Base {
     pub(crate) teller: Teller,
     pub(crate) at_work: AtWork,
     pub(crate) turns: Rc<Turns>,
+    /// Who watches this domain; `None` outside a run.
+    pub(crate) supervisor: Option<Supervisor>,
 }
 
 impl Base {
@@ -85,7 +88,19 @@ impl Base {
         let (ids, ids_step) = (Rc::new(Cell::new(number as u64 + 1)), workers as u64);
         let slice_ticks = clock.ticks_of(SLICE);
         let (children, turns) = (Rc::default(), Rc::new(Turns::new(clock)));
-        Base { ids, ids_step, clock, slice_ticks, figures, children, teller, at_work, turns }
+        let supervisor = None;
+        Base {
+            ids,
+            ids_step,
+            clock,
+            slice_ticks,
+            figures,
+            children,
+            teller,
+            at_work,
+            turns,
+            supervisor,
+        }
     }
 }
 

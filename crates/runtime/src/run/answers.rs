@@ -92,6 +92,11 @@ impl Run {
                 self.services[service].take_pool(pool);
                 done("it is shown".into())
             }
+            Request::Finish { error } => {
+                let service = self.asking_service(asked)?;
+                self.end_job(service, error.as_deref());
+                done("the graph stops".into())
+            }
             Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
         }
     }

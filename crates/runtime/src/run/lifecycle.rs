@@ -4,8 +4,9 @@
 use std::{io, mem};
 
 use sinew_control::status::{EventKind, Phase, StopStatus};
-use sinew_core::board::BoardState;
+use sinew_core::board::{BoardState, FaultAt};
 use sinew_core::clock::now_ns;
+use sinew_core::fault::{Cause, Fault};
 use sinew_core::pace::Pace;
 use sinew_core::sys::let_go_of_code;
 
@@ -144,6 +145,30 @@ impl Run {
         }
     }
 
+    /// A service says that the job of the run is done, or why it has failed: the run ends with that
+    /// outcome. Who has asked for its end before keeps that from being a job that is done.
+    pub(super) fn end_job(&mut self, service: usize, error: Option<&str>) {
+        let Supervised { at, name, .. } = &self.services[service];
+        let (what, text, reason) = match error {
+            None => (EventKind::Stopping, "the job is done".into(), "the job is done".into()),
+            Some(error) => (
+                EventKind::Faulted,
+                format!("the job has failed: {error}"),
+                format!("{name}: {error}"),
+            ),
+        };
+        self.events.add(what, Some(name), text);
+        let failure = error.map(|error| {
+            let fault = Fault::new(Cause::Error, format_args!("{error}"));
+            (*at, FaultAt { fault, node: None, cycle: None })
+        });
+        let is_first = self.lifecycle.stop.is_none();
+        self.want_end(&reason);
+        let stop = self.want_stop(&reason);
+        stop.finished |= is_first && failure.is_none();
+        stop.failure = stop.failure.take().or(failure);
+    }
+
     /// The core stops once somebody wants it, or it cannot go on.
     pub(super) fn begin_stopping(&mut self) {
         if !matches!(self.lifecycle.stage, Stage::Starting { .. } | Stage::Running) {
@@ -159,7 +184,7 @@ impl Run {
             deserted.for_each(|domain| domain.charge("ended before it was told to".into()));
         }
         let reason = self.reason();
-        self.want_stop(&reason).finished = finished;
+        self.want_stop(&reason).finished |= finished;
         self.lifecycle.stage = Stage::Stopping { at: 0, since_ns: now_ns() };
         if !self.holds() {
             self.want_end(&reason);

@@ -167,7 +167,7 @@ impl Run {
 
     /// What went wrong, by domain; the domain that reported first is not known, the order is that
     /// of stopping. A service's faults are events, unless there is no core: then a service that was
-    /// given up is the graph's fault.
+    /// given up is the graph's fault. A job that has failed is one always.
     pub fn faults(&self) -> Vec<(usize, FaultAt)> {
         let given_up = |service: &Supervised| {
             let lost = self.core.domains.is_empty() && service.is_given_up();
@@ -177,6 +177,7 @@ impl Run {
         };
         let mut faults = self.core.faults(&self.request.plan);
         faults.extend(self.services.iter().filter_map(given_up));
+        faults.extend(self.lifecycle.stop.as_ref().and_then(|stop| stop.failure.clone()));
         faults
     }
 }

@@ -2,6 +2,7 @@
 //! records that the cycles leave behind.
 
 use sinew_control::status::{DomainStop, StopStatus, cut};
+use sinew_core::board::FaultAt;
 use sinew_core::clock::now_ns;
 use sinew_core::trace::ThreadId;
 use sinew_spec::plan::Plan;
@@ -17,6 +18,8 @@ pub(super) struct Stop {
     pub(super) ends_run: bool,
     /// Whether the job was done by then.
     pub(super) finished: bool,
+    /// Why the job has failed, as the service of this domain of the plan says.
+    pub(super) failure: Option<(usize, FaultAt)>,
     /// Whether its end was told of.
     told: bool,
 }
@@ -25,7 +28,7 @@ impl Stop {
     /// Somebody asks, or a fault is seen, at this moment.
     pub(super) fn now(reason: &str) -> Stop {
         let (reason, asked_ns) = (cut(reason.to_owned()), now_ns());
-        Stop { reason, asked_ns, ends_run: false, finished: false, told: false }
+        Stop { reason, asked_ns, ends_run: false, finished: false, failure: None, told: false }
     }
 
     /// From there to `ns`. What a domain writes may be anything.

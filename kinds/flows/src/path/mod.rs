@@ -19,4 +19,4 @@ pub(crate) mod timer;
 
 /// Longest time that a spec may give a flow or a pause in it: a week. What takes longer wants to
 /// outlive a restart, and flows do not.
-const LIMIT_NS_MAX: u64 = 7 * 24 * 3600 * 1_000_000_000;
+pub(crate) const LIMIT_NS_MAX: u64 = 7 * 24 * 3600 * 1_000_000_000;

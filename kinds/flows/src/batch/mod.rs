@@ -1,0 +1,3 @@
+//! Work that has an end: a flow that is the run, files that are read and written.
+
+pub(crate) mod once;
