@@ -8,6 +8,7 @@ pub(crate) mod run;
 pub(crate) mod turns;
 
 use std::any::Any;
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
@@ -200,6 +201,12 @@ impl<'a> At<'a> {
         };
         tokio::task::spawn_local(running.instrument(span));
         Ok(())
+    }
+
+    /// Tells the log what is to be known of this node's work.
+    pub fn say(self, what: fmt::Arguments<'_>) {
+        let name = self.flow.program.entry(self.node).name();
+        self.flow.program.base.teller.say(format_args!("node '{name}': {what}"));
     }
 
     /// Threads for what blocks.

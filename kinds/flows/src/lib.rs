@@ -50,6 +50,8 @@ pub const FLOWS: &[FlowEntry] = &[
     path::timer::NODE,
     // Work that has an end.
     batch::once::NODE,
+    batch::file::NODE,
+    batch::append::NODE,
     // Data that outlives a flow.
     data::store::NODE,
     data::state::NODE,

@@ -1,3 +1,5 @@
 //! Work that has an end: a flow that is the run, files that are read and written.
 
+pub(crate) mod append;
+pub(crate) mod file;
 pub(crate) mod once;

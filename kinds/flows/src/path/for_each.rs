@@ -46,7 +46,7 @@ const OUT: usize = 2;
 const DONE: usize = 3;
 
 /// What an element costs, without what its nodes do.
-const ELEMENT_WORK: u64 = 3;
+pub(crate) const ELEMENT_WORK: u64 = 3;
 
 struct For {
     /// `None`: the packet itself.

@@ -1,0 +1,107 @@
+//! How far a file was read, in a file of its own that is whole after any kill.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sinew_flow::Error;
+
+use super::records::FilePlace;
+
+/// The version of the format, in each.
+const VERSION: u32 = 1;
+/// Longest that is read, in bytes.
+const LEN_MAX: u64 = 64 << 10;
+
+/// What stands in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Saved {
+    pub(super) sinew_checkpoint: u32,
+    /// The file that is read, its place among all, and SHA-256 of their names up to there.
+    pub(super) file: String,
+    pub(super) file_at: usize,
+    pub(super) files_sha256: String,
+    pub(super) inode: u64,
+    /// SHA-256 of its first bytes, and how many these are.
+    pub(super) head_sha256: String,
+    pub(super) head_len: u64,
+    /// What lies before is answered.
+    pub(super) offset: u64,
+    pub(super) line: u64,
+    pub(super) counts: ElementCounts,
+}
+
+/// What became of the elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ElementCounts {
+    pub(super) read: u64,
+    pub(super) done: u64,
+    pub(super) rejected: u64,
+}
+
+impl Saved {
+    pub(super) const VERSION: u32 = VERSION;
+
+    /// How far the file was read.
+    pub(super) fn place(&self) -> FilePlace {
+        FilePlace { offset: self.offset, line: self.line }
+    }
+
+    /// What was written there; `None` if nothing was.
+    ///
+    /// # Errors
+    /// It cannot be read, or is something else.
+    pub(super) fn read(path: &Path) -> Result<Option<Saved>, Error> {
+        let read = || -> io::Result<Vec<u8>> {
+            if fs::metadata(path)?.len() > LEN_MAX {
+                return Err(io::Error::other("it is too long for one"));
+            }
+            fs::read(path)
+        };
+        let bytes = match read() {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(wrong(path, &error)),
+        };
+        let saved: Saved = serde_json::from_slice(&bytes).map_err(|error| wrong(path, &error))?;
+        match saved.sinew_checkpoint {
+            VERSION => Ok(Some(saved)),
+            other => Err(wrong(path, &format_args!("its version is {other}, not {VERSION}"))),
+        }
+    }
+
+    /// Puts it there, in the place of what was there, on the disk.
+    ///
+    /// # Errors
+    /// The disk is full, the folder is not there.
+    pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
+        let mut new = PathBuf::from(path);
+        new.as_mut_os_string().push(".new");
+        let write = || -> io::Result<()> {
+            let options =
+                File::options().write(true).create(true).truncate(true).mode(0o600).open(&new);
+            let mut file = options?;
+            file.write_all(&serde_json::to_vec(self)?)?;
+            file.sync_all()?;
+            fs::rename(&new, path)?;
+            let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+            File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        };
+        write().map_err(|error| {
+            let path = path.display();
+            Error::new(format_args!("the checkpoint '{path}' cannot be written: {error}"))
+        })
+    }
+}
+
+fn wrong(path: &Path, why: &dyn std::fmt::Display) -> Error {
+    let path = path.display();
+    Error::new(format_args!(
+        "'{path}' is no checkpoint that can be read: {why}; name another file, or remove it to \
+         begin from the start"
+    ))
+}

@@ -1,0 +1,207 @@
+//! Files one after the other: a few records at a time, from where a checkpoint says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sinew_flow::Error;
+
+use super::checkpoint::{ElementCounts, Saved};
+use super::records::{FilePlace, Format, Known, Record, Records, digest_of};
+
+/// Most files that a pattern may mean.
+const FILES_MAX: usize = 10_000;
+/// So many records are read ahead of the flow at most, and about so many bytes.
+const BATCH_MAX: usize = 256;
+const BATCH_BYTES: usize = 64 << 10;
+
+/// What is to be read, and how.
+#[derive(Clone)]
+pub(super) struct Order {
+    pub(super) folder: PathBuf,
+    /// A path or a pattern, seen from the folder.
+    pub(super) path: String,
+    /// Whether a packet had a hand in it.
+    pub(super) is_foreign: bool,
+    pub(super) format: Format,
+    pub(super) size_max: usize,
+    pub(super) checkpoint: Option<PathBuf>,
+}
+
+/// Files that are read.
+pub(super) struct Reading {
+    order: Order,
+    names: Vec<String>,
+    /// The one that is read, and its place.
+    records: Records,
+    at: usize,
+    /// Why the last records were not more.
+    failure: Option<Error>,
+    /// Bytes of all files, and of those before the one that it begins in.
+    pub(super) bytes: u64,
+    pub(super) bytes_before: u64,
+    /// Where it begins, and what was done before.
+    pub(super) begun: FilePlace,
+    pub(super) counts: ElementCounts,
+}
+
+impl Reading {
+    /// Finds and opens the files, and goes to where the checkpoint says.
+    ///
+    /// # Errors
+    /// There are none, they cannot be read, or the checkpoint is that of others.
+    pub(super) fn open(order: Order) -> Result<Reading, Error> {
+        let names = names(&order)?;
+        let saved = order.checkpoint.as_deref().map(Saved::read).transpose()?.flatten();
+        let at = saved.as_ref().map_or(0, |saved| saved.file_at);
+        let foreign = |what: &str| foreign(&order, what);
+        let Some(name) = names.get(at) else {
+            return Err(foreign(&format!("it has {} files, here are {}", at + 1, names.len())));
+        };
+        let mut records = open(&order, name, at)?;
+        if let Some(saved) = &saved {
+            if saved.files_sha256 != names_digest(&names[..=at]) {
+                return Err(foreign(&format!("its file is '{}', here it is '{name}'", saved.file)));
+            }
+            let known = &records.known;
+            if known.inode != saved.inode {
+                return Err(foreign(&format!("'{name}' is another file (its inode is another)")));
+            }
+            if known.len < saved.offset {
+                let (was, is) = (saved.offset, known.len);
+                return Err(foreign(&format!("{was} bytes of '{name}' were read, it has {is}")));
+            }
+            if known.head_sha256(saved.head_len).as_ref() != Some(&saved.head_sha256) {
+                return Err(foreign(&format!("'{name}' begins otherwise")));
+            }
+            records.go_to(saved.place())?;
+        }
+        let begun = saved.as_ref().map_or(FilePlace::default(), |saved| saved.place());
+        let counts = saved.map_or(ElementCounts::default(), |saved| saved.counts);
+        let lens: Vec<u64> = names.iter().map(|name| len_of(&order, name)).collect();
+        let (bytes, bytes_before) = (lens.iter().sum(), lens[..at].iter().sum());
+        let failure = None;
+        Ok(Reading { order, names, records, at, failure, bytes, bytes_before, begun, counts })
+    }
+
+    /// The records that come next; none at the end of the last file.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a record is too long.
+    pub(super) fn next(&mut self) -> Result<Vec<Record>, Error> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        while records.len() < BATCH_MAX && bytes < BATCH_BYTES {
+            match self.step() {
+                Ok(Some(record)) => {
+                    bytes += record.raw.len();
+                    records.push(record);
+                }
+                Ok(None) => break,
+                // Those before it come first.
+                Err(error) if !records.is_empty() => {
+                    self.failure = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(records)
+    }
+
+    fn step(&mut self) -> Result<Option<Record>, Error> {
+        loop {
+            let record = self.records.next()?;
+            if record.is_some() || self.at + 1 == self.names.len() {
+                return Ok(record);
+            }
+            self.at += 1;
+            self.records = open(&self.order, &self.names[self.at], self.at)?;
+        }
+    }
+
+    /// The files, in the order in which they are read.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+/// What a checkpoint says of this place.
+pub(super) fn saved_at(
+    names: &[String],
+    known: &Known,
+    place: FilePlace,
+    counts: ElementCounts,
+) -> Saved {
+    let head_len = known.head_len(place.offset);
+    Saved {
+        sinew_checkpoint: Saved::VERSION,
+        file: known.name.clone(),
+        file_at: known.at,
+        files_sha256: names_digest(&names[..=known.at]),
+        inode: known.inode,
+        head_sha256: known.head_sha256(head_len).unwrap_or_default(),
+        head_len,
+        offset: place.offset,
+        line: place.line,
+        counts,
+    }
+}
+
+fn names_digest(names: &[String]) -> String {
+    digest_of(names.join("\0").as_bytes())
+}
+
+fn open(order: &Order, name: &str, at: usize) -> Result<Records, Error> {
+    let what = (order.format, order.size_max);
+    Records::open((&order.folder.join(name), name, at), what, order.checkpoint.is_some())
+}
+
+fn len_of(order: &Order, name: &str) -> u64 {
+    // One that is gone is told of when it is opened.
+    fs::metadata(order.folder.join(name)).map_or(0, |state| state.len())
+}
+
+fn foreign(order: &Order, what: &str) -> Error {
+    let path = order.checkpoint.as_deref().unwrap_or(Path::new("")).display();
+    Error::new(format_args!(
+        "the checkpoint '{path}' is not of what is to be read: {what}; bring back what it was \
+         made of, name another checkpoint, or remove it to begin from the start"
+    ))
+    .with_status(409)
+}
+
+/// The names of the files that are meant, in order.
+fn names(order: &Order) -> Result<Vec<String>, Error> {
+    let Order { folder, path, is_foreign, .. } = order;
+    let wrong = |text: String| Err(Error::new(text).with_status(400));
+    if *is_foreign && (path.starts_with('/') || path.split('/').any(|part| part == "..")) {
+        return wrong(format!("'{path}' leads out of the folder of the spec: a packet may not"));
+    }
+    if path.is_empty() || path.contains('\0') {
+        return wrong("the path of the file is empty, or has a zero byte in it".into());
+    }
+    if !path.contains(['*', '?', '[']) || folder.join(path).exists() {
+        return Ok(vec![path.clone()]);
+    }
+    let pattern = Path::new(&glob::Pattern::escape(&folder.to_string_lossy())).join(path);
+    let pattern = pattern.to_string_lossy();
+    let found = match glob::glob(&pattern) {
+        Ok(found) => found,
+        Err(error) => return wrong(format!("'{path}' is no pattern: {error}")),
+    };
+    let mut names = Vec::new();
+    for path in found.filter_map(Result::ok).filter(|path| path.is_file()) {
+        let name = path.strip_prefix(folder).unwrap_or(&path);
+        names.push(name.to_string_lossy().into_owned());
+        if names.len() > FILES_MAX {
+            return wrong(format!("'{pattern}' means more than {FILES_MAX} files; name fewer"));
+        }
+    }
+    if names.is_empty() {
+        return Err(Error::new(format_args!("no file is like '{path}'")).with_status(404));
+    }
+    names.sort_unstable();
+    Ok(names)
+}
