@@ -27,7 +27,7 @@ pub struct Observation {
     pub(super) watch: Duration,
 }
 
-/// Runs a graph, services and all, for so long, in [`STARTS`] parts; each may end by itself. Its
+/// Runs a graph, services and all, for so long, in a few starts; each may end by itself. Its
 /// actuators move.
 ///
 /// # Errors
