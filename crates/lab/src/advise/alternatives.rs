@@ -28,6 +28,8 @@ words! {
         ThreadEach = "thread_each",
         /// A process for each node.
         ProcessEach = "process_each",
+        /// As the spec says, but all threads on one CPU.
+        OneCpu = "one_cpu",
     }
 }
 
@@ -130,9 +132,14 @@ impl Ways {
         matches!(self, Ways::All(LinkWay::Delivery(_)))
     }
 
-    /// What is measured where the threads stand, and not once more for each other layout.
-    pub(super) fn is_far_fetched(&self) -> bool {
-        self.changes_meaning() || matches!(self, Ways::All(LinkWay::Stream(..)))
+    /// What is not measured in this layout: other transports once more, where the threads do not
+    /// stand; on one CPU whatever keeps it from the writer.
+    pub(super) fn is_far_fetched(&self, layout: ThreadLayout) -> bool {
+        match layout {
+            ThreadLayout::AsItStands => false,
+            ThreadLayout::OneCpu => *self != Ways::All(LinkWay::Memory(Sync::LockFree, Wait::Park)),
+            _ => self.changes_meaning() || matches!(self, Ways::All(LinkWay::Stream(..))),
+        }
     }
 }
 
@@ -175,12 +182,12 @@ pub(super) fn lay_out(
     plan: &Plan,
     places: &Places,
     layout: ThreadLayout,
-    cpus: usize,
+    cpus: &[u32],
 ) -> Option<Vec<Change>> {
     let domains: Vec<usize> =
         (0..plan.domains.len()).filter(|&at| plan.domains[at].realtime().is_some()).collect();
     let count: usize = domains.iter().map(|&at| nodes(plan, at).len()).sum();
-    let few = count <= NODES_PER_CPU_MAX * cpus;
+    let few = count <= NODES_PER_CPU_MAX * cpus.len();
     match layout {
         ThreadLayout::AsItStands => Some(vec![]),
         // What has a clock of its own answers no cycle: on another thread it would.
@@ -194,13 +201,17 @@ pub(super) fn lay_out(
             .iter()
             .filter(|&&at| nodes(plan, at).len() > 1)
             .map(|&at| {
-                let each = nodes(plan, at).into_iter();
-                let each: Vec<_> =
-                    each.map(|node| format!("{{nodes: [{}]}}", plan.nodes[node].name)).collect();
-                let threads = format!("[{}]", each.join(", "));
-                set(places.domain(&plan.domains[at].name), "threads", Some(threads))
+                let each = nodes(plan, at).into_iter().map(|node| vec![node]);
+                threads_of(plan, places, at, each, None)
             })
             .collect(),
+        ThreadLayout::OneCpu => {
+            let threads = |at: usize| plan.domains[at].threads();
+            let count: usize = domains.iter().map(|&at| threads(at).len()).sum();
+            let cpu = Some(*cpus.last().filter(|_| count > 1)?);
+            let each = |at: usize| threads(at).iter().map(|thread| thread.nodes.clone());
+            domains.iter().map(|&at| threads_of(plan, places, at, each(at), cpu)).collect()
+        }
         ThreadLayout::OneDomain if domains.len() > 1 => one_domain(plan, places, &domains),
         ThreadLayout::ProcessEach if few => process_each(plan, places, &domains),
         _ => None,
@@ -209,6 +220,23 @@ pub(super) fn lay_out(
 
 fn set(to: Option<Vec<PathStep>>, key: &str, value: Option<String>) -> Option<Change> {
     Some(Change { to: to?, key: key.into(), value })
+}
+
+/// The edit that gives a domain these threads, on this CPU if one is named.
+fn threads_of(
+    plan: &Plan,
+    places: &Places,
+    domain: usize,
+    threads: impl Iterator<Item = Vec<usize>>,
+    cpu: Option<u32>,
+) -> Option<Change> {
+    let cpu = cpu.map(|cpu| format!("cpu: {cpu}, ")).unwrap_or_default();
+    let thread = |all: Vec<usize>| {
+        let names: Vec<_> = all.iter().map(|&node| plan.nodes[node].name.as_str()).collect();
+        format!("{{{cpu}nodes: [{}]}}", names.join(", "))
+    };
+    let threads = format!("[{}]", threads.map(thread).collect::<Vec<_>>().join(", "));
+    set(places.domain(&plan.domains[domain].name), "threads", Some(threads))
 }
 
 /// The nodes of a domain of the core, in the order in which they run.
@@ -377,7 +405,7 @@ nodes:
 
     fn laid(text: &str, layout: ThreadLayout) -> Option<Plan> {
         let places = Places::of(text).expect("YAML");
-        let changes = lay_out(&plan(text), &places, layout, 2)?;
+        let changes = lay_out(&plan(text), &places, layout, &[0, 1])?;
         Some(plan(&edit(text, &changes).expect("it can be edited")))
     }
 
@@ -395,6 +423,17 @@ nodes:
             assert_eq!((role.deadline_ns, role.priority), (900_000, 70));
             assert_eq!(role.overrun, Overrun::Stop { consecutive_max: 7 });
         }
+    }
+
+    #[test]
+    fn threads_come_together_on_one_cpu_and_keep_their_nodes() {
+        let split = format!("  core: {{realtime: {{period: 1ms}}, {THREADS}}}");
+        let one = laid(&spec(&split, "core"), ThreadLayout::OneCpu).expect("there are two");
+        let threads = one.domains[0].threads();
+        assert_eq!(threads.iter().map(|it| it.cpu).collect::<Vec<_>>(), [Some(1), Some(1)]);
+        assert_eq!(threads.iter().map(|it| it.nodes.len()).collect::<Vec<_>>(), [1, 1]);
+        let fused = "  core: {realtime: {period: 1ms}}";
+        assert!(laid(&spec(fused, "core"), ThreadLayout::OneCpu).is_none());
     }
 
     #[test]

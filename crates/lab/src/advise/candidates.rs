@@ -32,7 +32,7 @@ impl Alternatives<'_> {
             };
             for alternative in laid.uniform() {
                 let is_first = self.candidates.is_empty();
-                if layout != ThreadLayout::AsItStands && alternative.ways.is_far_fetched() {
+                if alternative.ways.is_far_fetched(layout) {
                     continue;
                 }
                 let notes = self.notes.len();
@@ -50,7 +50,7 @@ impl Alternatives<'_> {
         let laid = || {
             let text = &self.spec.text;
             let places = Places::of(text).ok_or("the spec cannot be read again")?;
-            let cpus = self.spec.machine.cpus.len();
+            let cpus = &self.spec.machine.cpus;
             let Some(changes) = lay_out(self.plan, &places, layout, cpus) else { return Ok(None) };
             let text = edit(text, &changes).map_err(|why| why.to_string())?;
             let plan = self.compiled(&text)?;
