@@ -10,6 +10,9 @@ mod text;
 
 use sinew_flow::Value;
 
+pub(crate) use self::digest::hex;
+pub(crate) use self::text::escape_html;
+
 /// A function.
 #[derive(Debug)]
 pub(crate) struct LibraryRow {

@@ -4,7 +4,7 @@ pub(crate) mod branch;
 pub(crate) mod expression;
 pub(crate) mod key;
 mod languages;
-mod library;
+pub(crate) mod library;
 pub(crate) mod set;
 pub(crate) mod snippet;
 pub(crate) mod switch;

@@ -16,6 +16,7 @@ use sinew_flow::{Error, Flow, Map, Value};
 use sinew_spec::{Data, Entry, Item, TextSlot, Wanted, item_json, slot_at, text_slots, value_of};
 
 use super::expression::{Expression, Place, weight};
+use super::library::escape_html;
 use crate::json;
 
 /// Longest text that a template makes, in bytes; past it, rendering is an error.
@@ -248,7 +249,7 @@ fn append(
     }
     if is_escaped {
         let plain = text.split_off(begin);
-        html::escape(text, &plain);
+        escape_html(text, &plain);
     }
     Ok(())
 }
@@ -305,7 +306,7 @@ impl Compiler {
         match value_of(slot, known) {
             Ok(value) if self.is_html => {
                 let mut escaped = String::new();
-                html::escape(&mut escaped, &value);
+                escape_html(&mut escaped, &value);
                 escaped
             }
             Ok(value) => value,

@@ -14,6 +14,8 @@ use ring::digest;
 use rustix::fs::OFlags;
 use sinew_flow::{Error, Value};
 
+use crate::script::library::hex;
+
 /// Bytes that are read from the file at a time.
 const PIECE_LEN: usize = 64 << 10;
 /// So many bytes at the beginning of a file say whether it is the same one.
@@ -385,6 +387,5 @@ fn json(line: &[u8]) -> Result<Value, Error> {
 
 /// SHA-256 in hexadecimal digits.
 pub(super) fn digest_of(bytes: &[u8]) -> String {
-    let digest = digest::digest(&digest::SHA256, bytes);
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }

@@ -1,6 +1,5 @@
 //! Migrations: what makes and changes the tables of a database, step by step, each once.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -8,6 +7,8 @@ use ring::digest::{SHA256, digest};
 use sinew_core::Refusal;
 use sinew_flow::Error;
 use sinew_spec::{Data, Item};
+
+use crate::script::library::hex;
 
 /// The table that says which were applied.
 pub(super) const TABLE: &str = "CREATE TABLE IF NOT EXISTS sinew_migrations (\
@@ -47,11 +48,7 @@ pub(super) struct Applied {
 
 impl Migration {
     fn new(name: String, sql: String) -> Migration {
-        let mut checksum = String::new();
-        for byte in digest(&SHA256, sql.as_bytes()).as_ref() {
-            // Writing to a text cannot fail.
-            let _ = write!(checksum, "{byte:02x}");
-        }
+        let checksum = hex(digest(&SHA256, sql.as_bytes()).as_ref());
         Migration { name, sql, checksum }
     }
 

@@ -38,7 +38,6 @@ static INFO: Kind = Kind {
             .or("HS256")
             .doc("The only one that is taken."),
         secret::SECRET,
-        secret::SECRET_FILE,
         Parameter::new("public_key", ParameterType::Text).or("").doc(
             "For all but HS256, HS384 and HS512: a file with a public key in PEM, or with one or a \
              set of them in JSON (JWK).",
@@ -102,7 +101,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         is_endless: parameters.bool("endless"),
     };
     let public = text("public_key").map(|_| parameters.path("public_key"));
-    let files = secret::file(parameters).into_iter().chain(public).collect();
+    let files = public.into_iter().collect();
     let into = parameters.text("into").into();
     match keys {
         Some(keys) if refusals.is_empty() => {
@@ -121,13 +120,13 @@ fn keys(parameters: &Parameters<'_>, algorithm: &Algorithm) -> Result<Keys, Vec<
     if let Way::Secret(hash, len_min) = algorithm.way {
         if is_given("public_key") {
             let text = format!("{word} has a secret, and no public key");
-            return refuse("public_key", text, "write 'secret_file', or another algorithm");
+            return refuse("public_key", text, "write 'secret', or another algorithm");
         }
-        return Ok(Keys::Secret(hmac::Key::new(hash, &secret::read(parameters, len_min)?)));
+        return Ok(Keys::Secret(hmac::Key::new(hash, secret::read(parameters, len_min)?)));
     }
-    if let Some(name) = ["secret", "secret_file"].into_iter().find(|name| is_given(name)) {
+    if is_given("secret") {
         let text = format!("{word} has a public key, and no secret");
-        return refuse(name, text, "write 'public_key', or HS256");
+        return refuse("secret", text, "write 'public_key', or HS256");
     }
     if !is_given("public_key") {
         let text = format!("{word} needs a 'public_key'");

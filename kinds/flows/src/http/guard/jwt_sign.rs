@@ -1,6 +1,5 @@
 //! `jwt_sign`: makes tokens for `jwt`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use ring::hmac;
@@ -26,7 +25,6 @@ static INFO: Kind = Kind {
             .or("HS256")
             .doc("How it is signed."),
         secret::SECRET,
-        secret::SECRET_FILE,
         Parameter::new("claims", ParameterType::Yaml).doc("A mapping, as a template."),
         Parameter::new(
             "expires",
@@ -46,7 +44,6 @@ struct JwtSign {
     claims: Template,
     expires: Duration,
     fixed: Vec<(&'static str, Value)>,
-    file: Option<PathBuf>,
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
@@ -71,18 +68,14 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let (word, expires) = (algorithm.word, parameters.duration("expires"));
     match (key, claims) {
         (Some(key), Some(claims)) if refusals.is_empty() => {
-            let (key, file) = (hmac::Key::new(hash, &key), secret::file(parameters));
-            Ok(Box::new(JwtSign { word, key, claims, expires, fixed, file }))
+            let key = hmac::Key::new(hash, key);
+            Ok(Box::new(JwtSign { word, key, claims, expires, fixed }))
         }
         _ => Err(refusals),
     }
 }
 
 impl FlowNode for JwtSign {
-    fn files(&self) -> Vec<PathBuf> {
-        self.file.iter().cloned().collect()
-    }
-
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         Step::compute(async move { Step::pass(OUT, self.token(at, &packet).await) })
     }

@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
-
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -33,7 +31,6 @@ static INFO: Kind = Kind {
     ],
     parameters: &[
         secret::SECRET,
-        secret::SECRET_FILE,
         Parameter::new("secret_base64", ParameterType::Bool).or("false").doc(
             "Whether the secret is written as base64, perhaps behind 'whsec_': so do Standard \
              Webhooks.",
@@ -83,7 +80,6 @@ struct Verify {
     is_base64: bool,
     signed: Vec<Piece>,
     time: Option<Time>,
-    file: Option<PathBuf>,
 }
 
 /// A part of what is signed.
@@ -107,7 +103,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 }
 
 fn read(parameters: &Parameters<'_>) -> Result<Verify, Vec<Refusal>> {
-    let mut secret = secret::read(parameters, SECRET_LEN_MIN)?;
+    let mut secret = secret::read(parameters, SECRET_LEN_MIN)?.to_vec();
     let refuse =
         |name, text: String, help: &str| Err(vec![Refusal::new(parameters.span(name), text, help)]);
     let name = |name| parameters.text(name).to_ascii_lowercase();
@@ -159,7 +155,6 @@ fn read(parameters: &Parameters<'_>) -> Result<Verify, Vec<Refusal>> {
         is_base64: parameters.text("encoding") == "base64",
         signed,
         time,
-        file: secret::file(parameters),
     })
 }
 
@@ -187,10 +182,6 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
 }
 
 impl FlowNode for Verify {
-    fn files(&self) -> Vec<PathBuf> {
-        self.file.iter().cloned().collect()
-    }
-
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         match self.check(at.flow(), &packet, now_s()) {
             Ok(()) => Step::Pass(OUT, packet),

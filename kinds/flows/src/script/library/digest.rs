@@ -49,7 +49,8 @@ pub(super) fn same_secret(given: &Given<'_>) -> Result<Value, String> {
     Ok(Value::Bool(given.bytes(0)?.ct_eq(given.bytes(1)?).into()))
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
         // A text takes all that is written to it.

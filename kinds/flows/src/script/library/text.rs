@@ -45,10 +45,16 @@ fn decoded(text: &[u8], engine: &GeneralPurpose, alphabet: &Alphabet) -> Result<
 pub(super) fn html_escape(given: &Given<'_>) -> Result<Value, String> {
     let text = given.text(0)?;
     let mut escaped = String::with_capacity(text.len());
+    escape_html(&mut escaped, text);
+    Ok(Value::text(escaped))
+}
+
+/// Writes text so that a browser shows it, between tags and in an attribute with quotes.
+pub(crate) fn escape_html(to: &mut String, text: &str) {
     let mut rest = text;
     while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
-        escaped += &rest[..at];
-        escaped += match rest.as_bytes()[at] {
+        *to += &rest[..at];
+        *to += match rest.as_bytes()[at] {
             b'&' => "&amp;",
             b'<' => "&lt;",
             b'>' => "&gt;",
@@ -57,6 +63,5 @@ pub(super) fn html_escape(given: &Given<'_>) -> Result<Value, String> {
         };
         rest = &rest[at + 1..];
     }
-    escaped += rest;
-    Ok(Value::text(escaped))
+    *to += rest;
 }

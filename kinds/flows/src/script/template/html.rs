@@ -1,22 +1,5 @@
 //! Text as part of a page.
 
-/// Writes text so that a browser shows it, between tags and in an attribute with quotes.
-pub(super) fn escape(to: &mut String, text: &str) {
-    let mut rest = text;
-    while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
-        *to += &rest[..at];
-        *to += match rest.as_bytes()[at] {
-            b'&' => "&amp;",
-            b'<' => "&lt;",
-            b'>' => "&gt;",
-            b'"' => "&quot;",
-            _ => "&#39;",
-        };
-        rest = &rest[at + 1..];
-    }
-    *to += rest;
-}
-
 /// Why text after the beginning of a page would not be safe there, and what to write instead.
 pub(super) fn unsafe_at(before: &str) -> Option<(&'static str, &'static str)> {
     let lower = before.to_ascii_lowercase();

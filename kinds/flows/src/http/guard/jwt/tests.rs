@@ -85,11 +85,9 @@ fn who_brings_none_is_asked_for_one() {
 fn a_key_of_the_wrong_sort_is_refused() {
     let jwt = |more: &str| refusals(&format!("- {{kind: jwt, name: j{more}}}"));
     for (more, expected) in [
-        ("", "neither 'secret' nor 'secret_file'"),
+        ("", "there is no 'secret'"),
         (", secret: short", "at least 32 are needed"),
         (", secret: '-----BEGIN PUBLIC KEY-----'", "others may know"),
-        (", secret: x, secret_file: y", "a 'secret' and a 'secret_file'"),
-        (", secret_file: none", "none"),
         (", public_key: k.pem", "HS256 has a secret"),
         (", algorithm: RS256, secret: x", "RS256 has a public key"),
         (", algorithm: ES256", "ES256 needs a 'public_key'"),

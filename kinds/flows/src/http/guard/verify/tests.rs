@@ -128,7 +128,7 @@ fn a_standard_webhook_signs_its_number_too() {
 #[test]
 fn what_would_let_others_sign_is_refused() {
     for (parameters, expected) in [
-        ("header: a", "neither 'secret'"),
+        ("header: a", "there is no 'secret'"),
         ("header: a, secret: short", "at least 8"),
         ("header: '', secret: long enough", "no header"),
         ("header: a, secret: long enough, signed: '{timestamp}'", "no {body}"),
