@@ -103,8 +103,24 @@ impl Postgres {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
 
-    /// Starts its process, and waits until it answers.
+    /// Starts its process, and waits until it answers. It refuses to start while a process of the
+    /// one before it still runs: then it is started again.
     pub(super) fn begin(&mut self) {
+        let begun = Instant::now();
+        let url = format!("{}?sslmode=disable&connect_timeout=5", self.url());
+        self.process = Some(self.spawn());
+        while let Err(error) = run(tokio_postgres::connect(&url, NoTls)) {
+            let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            assert!(begun.elapsed() < LIMIT, "PostgreSQL does not answer: {error}; {log}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let process = self.process.as_mut().expect("it was started");
+            if process.try_wait().expect("it is ours").is_some() {
+                self.process = Some(self.spawn());
+            }
+        }
+    }
+
+    fn spawn(&self) -> Child {
         let folder = self.folder.path();
         let log = fs::File::create(folder.join("log")).expect("a file");
         let mut command = self.command("postgres");
@@ -113,15 +129,7 @@ impl Postgres {
         for (setting, name) in [("ssl_cert_file", "server.crt"), ("ssl_key_file", "server.key")] {
             command.arg("-c").arg(format!("{setting}={}", folder.join(name).display()));
         }
-        let started = command.stdout(Stdio::null()).stderr(log).spawn();
-        self.process = Some(started.expect("postgres starts"));
-        let begun = Instant::now();
-        let url = format!("{}?sslmode=disable&connect_timeout=5", self.url());
-        while let Err(error) = run(tokio_postgres::connect(&url, NoTls)) {
-            let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
-            assert!(begun.elapsed() < LIMIT, "PostgreSQL does not answer: {error}; {log}");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        command.stdout(Stdio::null()).stderr(log).spawn().expect("postgres starts")
     }
 
     /// Ends its process at once.
