@@ -61,6 +61,12 @@ impl Postgres {
         format!("postgres://ada:{PASSWORD}@localhost:{}/postgres", self.port)
     }
 
+    /// The same by its socket in a folder.
+    pub(super) fn socket_url(&self) -> String {
+        let (port, host) = (self.port, self.folder.path().display());
+        format!("postgres://ada:{PASSWORD}@/postgres?host={host}&port={port}")
+    }
+
     /// The authority that its certificate is from.
     pub(super) fn ca(&self) -> PathBuf {
         self.folder.path().join("server.crt")

@@ -228,6 +228,7 @@ fn postgres_answers_as_sqlite_does() {
           query LIKE 'SELECT pg_sleep%' AND state = 'active'",
     );
     over_tls(&server);
+    over_socket(&server);
     lost(&mut server);
 }
 
@@ -312,6 +313,13 @@ fn over_tls(server: &Postgres) {
     let said = said.expect_err("browsers do not trust it");
     assert!(said.status() == 503 && said.text().contains("certificate"), "{said}");
     assert!(!said.text().contains(PASSWORD), "{said}");
+}
+
+/// A socket of this machine has no TLS, whatever its path is.
+fn over_socket(server: &Postgres) {
+    let text = "rows: one, text: SELECT inet_client_addr() IS NULL AS here";
+    let graph = graph(&format!("database: '{}'", server.socket_url()), &[("is", text)]);
+    assert_eq!(run(ask(&graph, "is", Value::Null)), Ok(Some(json(r#"{"here": true}"#))));
 }
 
 /// The server goes away in the middle, and comes back.

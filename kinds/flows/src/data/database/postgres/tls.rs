@@ -1,5 +1,6 @@
 //! TLS to a server of PostgreSQL, by rustls. The server's certificate is always checked.
 
+use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
@@ -37,15 +38,16 @@ impl ClientTls {
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for ClientTls {
     type Stream = Encrypted<S>;
     type TlsConnect = ToServer;
-    type Error = InvalidDnsNameError;
+    type Error = Infallible;
 
-    fn make_tls_connect(&mut self, host: &str) -> Result<ToServer, InvalidDnsNameError> {
-        Ok(ToServer(self.0.clone().into(), ServerName::try_from(host.to_owned())?))
+    /// Asked without TLS, too. A socket of this machine has a path, which is no name.
+    fn make_tls_connect(&mut self, host: &str) -> Result<ToServer, Infallible> {
+        Ok(ToServer(self.0.clone().into(), ServerName::try_from(host.to_owned())))
     }
 }
 
 /// A connection to this server is to be made.
-pub(super) struct ToServer(TlsConnector, ServerName<'static>);
+pub(super) struct ToServer(TlsConnector, Result<ServerName<'static>, InvalidDnsNameError>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for ToServer {
     type Stream = Encrypted<S>;
@@ -54,7 +56,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for ToSer
 
     fn connect(self, stream: S) -> Self::Future {
         let ToServer(connector, name) = self;
-        Box::pin(async move { connector.connect(name, stream).await.map(Encrypted) })
+        Box::pin(async move {
+            let name = name.map_err(io::Error::other)?;
+            connector.connect(name, stream).await.map(Encrypted)
+        })
     }
 }
 
