@@ -1,12 +1,16 @@
 //! Bare HTTP servers that answer `GET /ping` with `pong`, as graphs/http/ping.yaml does.
 //!
 //! ```text
-//! sinew-rivals-http hyper|axum --port 8001 [--workers 2 | --shared]
+//! sinew-rivals-http hyper|axum --port 8001 [--workers 2 | --shared] [--database URL]
 //! ```
+//!
+//! With a database, axum also answers `GET /items/7` with that row of its table `items`.
 //!
 //! Each worker is a thread with connections of its own, which the kernel divides among them: how
 //! ours works, and the cheapest way to serve. With `--shared` all of them take from one another, as
 //! tokio does it unless it is told otherwise. Nothing limits what clients may do.
+
+mod rows;
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
@@ -43,6 +47,9 @@ struct Arguments {
     /// Let the threads share all connections
     #[arg(long)]
     shared: bool,
+    /// Answer with rows of this database, too: sqlite://PATH or postgres://...
+    #[arg(long)]
+    database: Option<String>,
 }
 
 /// A server.
@@ -65,16 +72,18 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> io::Result<()> {
-    let &Arguments { server, port, workers, shared } = arguments;
+    let &Arguments { server, port, workers, shared, ref database } = arguments;
+    let database = database.as_deref();
     if shared {
         let runtime = Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
-        return runtime.block_on(serve(server, listen(port)?));
+        return runtime.block_on(serve(server, listen(port)?, database));
     }
     let listeners = (0..workers).map(|_| listen(port)).collect::<io::Result<Vec<_>>>()?;
     let serving = listeners.into_iter().map(|listener| {
+        let database = database.map(str::to_owned);
         thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(serve(server, listener))
+            runtime.block_on(serve(server, listener, database.as_deref()))
         })
     });
     let serving: Vec<_> = serving.collect();
@@ -93,7 +102,7 @@ fn listen(port: u16) -> io::Result<StdListener> {
     Ok(socket.into())
 }
 
-async fn serve(server: Server, listener: StdListener) -> io::Result<()> {
+async fn serve(server: Server, listener: StdListener, database: Option<&str>) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     match server {
         Server::Hyper => loop {
@@ -108,7 +117,11 @@ async fn serve(server: Server, listener: StdListener) -> io::Result<()> {
         },
         Server::Axum => {
             let pong = || async { "pong" };
-            axum::serve(listener, axum::Router::new().route("/ping", get(pong))).await
+            let mut router = axum::Router::new().route("/ping", get(pong));
+            if let Some(url) = database {
+                router = router.merge(rows::router(url).await?);
+            }
+            axum::serve(listener, router).await
         }
     }
 }

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use self::row::{Load, Server, Shape};
 use self::server::ServerRun;
+use super::pool::database::DatabaseServer;
 use super::{CannotRun, Scenario, ScenarioRequest};
+use crate::graph::Files;
 use crate::report::{Axis, Row, ScenarioReport};
 use crate::rounds::{Contender, Session, measure};
 
@@ -28,7 +30,7 @@ const AXES: &[Axis] = &[
 ];
 
 /// The kinds that its graphs need.
-const KINDS: [&str; 6] = ["listener", "router", "snippet", "nop", "fork", "sleep"];
+const KINDS: [&str; 8] = ["listener", "router", "snippet", "nop", "fork", "sleep", "sql", "query"];
 
 /// The scenario's row in the table.
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -59,6 +61,10 @@ const ROWS: &[(Server, Shape, Load)] = &[
     (Server::Axum, Shape::Ping, Load::Source),
     (Server::Sinew, Shape::Ping, Load::OneWorker),
     (Server::Sinew, Shape::Ping, Load::TwoWorkers),
+    (Server::Sinew, Shape::RowSqlite, Load::Ping),
+    (Server::Axum, Shape::RowSqlite, Load::Ping),
+    (Server::Sinew, Shape::RowPostgres, Load::Ping),
+    (Server::Axum, Shape::RowPostgres, Load::Ping),
 ];
 
 fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
@@ -71,9 +77,14 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
     });
     let rows = request.only.pick(rows.collect::<Vec<_>>(), |(_, row)| &row.axes)?;
     let kinds = request.kinds.catalogue();
+    let _files = Files::write().map_err(CannotRun)?;
+    let databases = databases(rows.iter().map(|((_, graph, _), _)| *graph));
     let contender = |((server, graph, load), row)| {
         let (stop, cpus, kinds) = (session.stop, &request.cpus[..], &kinds[..]);
-        let driver = ServerRun { stop, share, server, graph, load, cpus, kinds };
+        let database = databases.iter().find(|(of, _)| *of == graph);
+        let database =
+            database.map(|(_, it)| it.as_ref().map(DatabaseServer::url).map_err(String::clone));
+        let driver = ServerRun { stop, share, server, graph, load, cpus, kinds, database };
         (row, Box::new(driver) as Box<dyn Contender>)
     };
     let contenders = rows.into_iter().map(contender).collect();
@@ -86,7 +97,22 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
     })
 }
 
-const NOTES: [&str; 4] = [
+/// The databases that these shapes ask; why one cannot be.
+fn databases(
+    shapes: impl Iterator<Item = Shape> + Clone,
+) -> Vec<(Shape, Result<DatabaseServer, String>)> {
+    let is_asked = |shape: Shape| shapes.clone().any(|it| it == shape);
+    let mut databases = Vec::new();
+    if is_asked(Shape::RowSqlite) {
+        databases.push((Shape::RowSqlite, DatabaseServer::sqlite()));
+    }
+    if is_asked(Shape::RowPostgres) {
+        databases.push((Shape::RowPostgres, DatabaseServer::postgres()));
+    }
+    databases
+}
+
+const NOTES: [&str; 5] = [
     "cpu_per_request is CPU time of the server's process by the kernel's count, user and system, \
      over the answers: the one figure here that who else is on the machine hardly moves",
     "load 'ping': 64 connections that stay open; one worker on the first CPU, the load on the \
@@ -98,4 +124,6 @@ const NOTES: [&str; 4] = [
      tokio does unless told otherwise",
     "memory_per_flow: what the process took more with so many flows asleep, over their number; \
      their packet is a word",
+    "row_sqlite, row_postgres: a row by its key, as JSON, through eight connections; axum's server \
+     is written by hand on the same drivers. What PostgreSQL's own processes take is not in it",
 ];

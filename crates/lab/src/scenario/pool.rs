@@ -4,7 +4,7 @@
 mod auto;
 mod case;
 mod connections;
-mod database;
+pub(super) mod database;
 mod driver;
 mod kind;
 mod request;

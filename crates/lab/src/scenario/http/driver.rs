@@ -7,7 +7,7 @@ use std::time::Duration;
 use sinew_figures::Distribution;
 use sinew_figures::process::{cpu, resident_kib};
 
-use super::row::{BEGIN, Load, PING};
+use super::row::{BEGIN, Load};
 use super::server::ServerRun;
 use crate::harness::{Gone, stay_on};
 use crate::report::{Figure, Row};
@@ -20,8 +20,6 @@ const CONNECTIONS: usize = 64;
 /// The source's load.
 const SOURCE_CONNECTIONS: usize = 1024;
 const SOURCE_REQUESTS: u64 = 102_400;
-/// What every answer holds.
-const ANSWER: &[u8] = b"pong";
 /// Requests before anything counts.
 const WARM_UP: u64 = 2000;
 /// What starting and stopping a server takes, about.
@@ -59,12 +57,14 @@ impl ServerRun<'_> {
     /// Puts the load on a server that listens.
     fn measure(&self, serving: &Serving) -> Result<Served, String> {
         let failed = |error: io::Error| format!("cannot read what the server took: {error}");
-        self.drive(serving, PING, CONNECTIONS, Enough::Requests(WARM_UP))?;
+        let [asked, answer] = self.graph.asked();
+        self.drive(serving, [asked, answer], CONNECTIONS, Enough::Requests(WARM_UP))?;
         let sleepers = self.graph.sleepers();
         let mut flow_bytes = None;
         if sleepers > 0 {
             let before_kib = resident_kib(serving.process).map_err(failed)?.0;
-            let begun = self.drive(serving, BEGIN, CONNECTIONS, Enough::Requests(sleepers))?;
+            let enough = Enough::Requests(sleepers);
+            let begun = self.drive(serving, [BEGIN, answer], CONNECTIONS, enough)?;
             if begun.failed > 0 {
                 let why = begun.failure.unwrap_or_default();
                 return Err(format!("{} flows did not begin: {why}", begun.failed));
@@ -78,7 +78,7 @@ impl ServerRun<'_> {
             _ => (CONNECTIONS, Enough::After(self.share)),
         };
         let before = cpu(serving.process).map_err(failed)?;
-        let answered = self.drive(serving, PING, connections, enough)?;
+        let answered = self.drive(serving, [asked, answer], connections, enough)?;
         let after = cpu(serving.process).map_err(failed)?;
         let resident_max_kib = resident_kib(serving.process).map_err(failed)?.1;
         Ok(Served { answered, cpu: after.saturating_sub(before), resident_max_kib, flow_bytes })
@@ -87,12 +87,12 @@ impl ServerRun<'_> {
     fn drive(
         &self,
         serving: &Serving,
-        path: &str,
+        [path, answer]: [&str; 2],
         connections: usize,
         enough: Enough,
     ) -> Result<Answered, String> {
         let (address, path) = (serving.address, path.to_owned());
-        let (expected, arrivals) = (ANSWER.to_vec(), Arrivals::Closed);
+        let (expected, arrivals) = (answer.as_bytes().to_vec(), Arrivals::Closed);
         let load = Demand { address, path, connections, expected, arrivals, enough };
         drive(&load, || self.is_stopped())
     }

@@ -4,8 +4,10 @@ use std::fmt::Write;
 
 use crate::words::words;
 
-/// What is asked for.
-pub(super) const PING: &str = "/ping";
+/// What is asked for, and the answer.
+const PING: [&str; 2] = ["/ping", "pong"];
+/// The same of a row in a database.
+const ROW: [&str; 2] = ["/items/7", r#"{"id":7,"text":"item 7"}"#];
 /// What begins a flow that sleeps as long as anything is measured.
 pub(super) const BEGIN: &str = "/begin";
 
@@ -56,6 +58,10 @@ words! {
         Sleep1k = "sleep_1k",
         /// Beside ten thousand, as many as a worker has of children.
         Sleep10k = "sleep_10k",
+        /// One row of a table in SQLite by its key, as JSON.
+        RowSqlite = "row_sqlite",
+        /// The same of PostgreSQL, over its socket.
+        RowPostgres = "row_postgres",
     }
 }
 
@@ -79,7 +85,7 @@ impl Shape {
             Shape::Nop1 => 1,
             Shape::Nop10 => 10,
             Shape::Nop100 => 100,
-            Shape::Ping | Shape::Sleep10 | Shape::Sleep1k | Shape::Sleep10k => 0,
+            _ => 0,
         }
     }
 
@@ -89,12 +95,25 @@ impl Shape {
             Shape::Sleep10 => 10,
             Shape::Sleep1k => 1000,
             Shape::Sleep10k => 10_000,
-            Shape::Ping | Shape::Nop1 | Shape::Nop10 | Shape::Nop100 => 0,
+            _ => 0,
         }
     }
 
-    /// The graph: graphs/http/ping.yaml with nodes more.
-    pub(super) fn text(self, port: u16, workers: usize) -> String {
+    /// Whether a database is asked.
+    pub(super) fn has_database(self) -> bool {
+        matches!(self, Shape::RowSqlite | Shape::RowPostgres)
+    }
+
+    /// The path that is asked for, and the body of each answer.
+    pub(super) fn asked(self) -> [&'static str; 2] {
+        if self.has_database() { ROW } else { PING }
+    }
+
+    /// The graph: graphs/http/ping.yaml with nodes more, or one that asks this database.
+    pub(super) fn text(self, port: u16, workers: usize, database: Option<&str>) -> String {
+        if let Some(database) = database {
+            return row_of(database, port, workers);
+        }
         let nops = self.nops();
         let name = |at: usize| if at < nops { format!("nop{at}") } else { "pong".to_owned() };
         let mut text = format!(
@@ -104,7 +123,7 @@ impl Shape {
              - kind: listener\n  name: listener\n  port: {port}\n  \
                ports: {{out: [{{name: router, port: in}}]}}\n\
              - kind: router\n  name: router\n  \
-               routes: [{{method: GET, path: {PING}, port: 'out[0]'}}, \
+               routes: [{{method: GET, path: {}, port: 'out[0]'}}, \
                         {{method: GET, path: {BEGIN}, port: 'out[1]'}}]\n  \
                ports:\n    \
                  'out[0]': [{{name: {}, port: in}}]\n    \
@@ -115,6 +134,7 @@ impl Shape {
                  ports: {{out: [{{name: sleep, port: in}}]}}}}\n\
              - {{kind: sleep, name: sleep, duration: 5m}}\n\
              - {{kind: snippet, name: pong, language: text, code: pong}}\n",
+            PING[0],
             name(0)
         );
         for at in 0..nops {
@@ -127,4 +147,21 @@ impl Shape {
         }
         text
     }
+}
+
+/// A graph that answers with a row of a database.
+fn row_of(database: &str, port: u16, workers: usize) -> String {
+    format!(
+        "name: http\n\
+         domains: {{flows: {{flows: {{workers: {workers}}}}}}}\n\
+         nodes:\n\
+         - {{kind: listener, name: listener, port: {port}, \
+             ports: {{out: [{{name: router, port: in}}]}}}}\n\
+         - kind: router\n  name: router\n  \
+           routes: [{{method: GET, path: '/items/:id', port: 'out[0]'}}]\n  \
+           ports: {{'out[0]': [{{name: item, port: in}}]}}\n\
+         - kind: query\n  name: item\n  sql: db\n  rows: one\n  \
+           text: SELECT id, text FROM items WHERE id = $1\n  args: [int(packet.params.id)]\n\
+         - {{kind: sql, name: db, database: '{database}'}}\n"
+    )
 }

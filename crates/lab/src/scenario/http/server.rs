@@ -31,6 +31,8 @@ pub(super) struct ServerRun<'a> {
     pub(super) load: Load,
     pub(super) cpus: &'a [u32],
     pub(super) kinds: &'a [&'static Kind],
+    /// Where the database is; why there is none.
+    pub(super) database: Option<Result<String, String>>,
 }
 
 impl ServerRun<'_> {
@@ -47,6 +49,10 @@ impl ServerRun<'_> {
             Load::Ping | Load::OneWorker => 1,
             Load::Source | Load::TwoWorkers => 2,
         }
+    }
+
+    fn database(&self) -> Result<Option<&str>, String> {
+        self.database.as_ref().map(|url| url.as_deref().map_err(String::clone)).transpose()
     }
 
     /// Runs the server as long as `work` takes.
@@ -66,7 +72,8 @@ impl ServerRun<'_> {
         address: SocketAddr,
         work: impl FnOnce(&Serving) -> Result<T, String> + Send,
     ) -> Result<T, String> {
-        let text = self.graph.text(address.port(), self.workers());
+        let database = self.database()?;
+        let text = self.graph.text(address.port(), self.workers(), database);
         let graph = compiled(FILE, text, Vec::new(), self.kinds, self.server_cpus())?;
         serve_graph(graph, address, &mut |_| (), work)
     }
@@ -80,6 +87,7 @@ impl ServerRun<'_> {
         let mut command = Command::new(program()?);
         command.args(rival.arguments()).args(["--port", &address.port().to_string()]);
         command.args(["--workers", &self.workers().to_string()]);
+        command.args(self.database()?.map(|url| ["--database", url]).into_iter().flatten());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut start = || command.spawn().map_err(|error| Gone(format!("cannot start: {error}")));
         // A process begins on the CPUs of the thread that starts it.

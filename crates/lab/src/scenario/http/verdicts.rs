@@ -8,15 +8,17 @@ use crate::report::{Row, Table, Verdict};
 use crate::scenario::beside::{Judged, not_greater};
 
 /// Our CPU time per request over bare hyper's.
-const CPU_MAX: f64 = 1.15;
+const CPU_MAX: f64 = 1.05;
 /// Our requests a second over bare hyper's.
-const RATE_MIN: f64 = 0.9;
+const RATE_MIN: f64 = 0.95;
+/// Our CPU time for a row of a database over that of axum by hand.
+const ROW_CPU_MAX: f64 = 1.25;
 /// P99 over P50 at the source's load.
 const SPREAD_MAX: f64 = 3.0;
 /// Resident memory at the source's load, MiB.
 const RESIDENT_MIB_MAX: f64 = 30.0;
 /// A node that does nothing, ns.
-const NODE_NS_MAX: f64 = 40.0;
+const NODE_NS_MAX: f64 = 30.0;
 /// A flow that sleeps, bytes.
 const FLOW_BYTES_MAX: f64 = 2048.0;
 /// Two workers over one.
@@ -91,6 +93,15 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
     verdicts.extend([Shape::Nop10, Shape::Nop100].map(|graph| {
         let claim = format!("a node more costs little: {}", graph.word());
         Verdict::of(claim, format!("<= {NODE_NS_MAX} ns a node"), node(rows, graph))
+    }));
+    verdicts.extend([Shape::RowSqlite, Shape::RowPostgres].map(|graph| {
+        let of = |server| row(rows, server, graph, Load::Ping);
+        let ratio = over([of(Server::Sinew), of(Server::Axum)], "cpu_per_request");
+        Verdict::of(
+            format!("a row costs little more CPU than axum by hand: {}", graph.word()),
+            format!("sinew / axum <= {ROW_CPU_MAX}"),
+            judged(ratio, Bar::AtMost(ROW_CPU_MAX)),
+        )
     }));
     for graph in [Shape::Sleep1k, Shape::Sleep10k] {
         let asleep = row(rows, Server::Sinew, graph, Load::Ping);

@@ -30,6 +30,19 @@ pub(super) enum Place {
     Sqlite(PathBuf),
 }
 
+impl Place {
+    /// Where it is, as a graph and other programs read it.
+    pub(super) fn url(&self) -> String {
+        match self {
+            Place::Postgres(folder) => {
+                let host = folder.display();
+                format!("postgres://{USER}@/{DATABASE}?host={host}&port={PORT}")
+            }
+            Place::Sqlite(folder) => format!("sqlite://{}", folder.join(FILE).display()),
+        }
+    }
+}
+
 /// How to reach PostgreSQL over its socket in a folder.
 pub(super) fn config(folder: &Path) -> Config {
     let mut config = Config::new();

@@ -41,7 +41,7 @@ const SETTINGS: [&str; 8] = [
 ];
 
 /// What queries are asked from; it ends when this is dropped.
-pub(super) struct DatabaseServer {
+pub(in crate::scenario) struct DatabaseServer {
     pub(super) place: Place,
     /// Of PostgreSQL.
     process: Option<Killed>,
@@ -49,12 +49,12 @@ pub(super) struct DatabaseServer {
 
 impl DatabaseServer {
     /// A file of SQLite.
-    pub(super) fn sqlite() -> Result<DatabaseServer, String> {
+    pub(in crate::scenario) fn sqlite() -> Result<DatabaseServer, String> {
         Ok(DatabaseServer { place: make_sqlite(&folder())?, process: None })
     }
 
     /// A PostgreSQL server with its table. The kernel ties it to the calling thread.
-    pub(super) fn postgres() -> Result<DatabaseServer, String> {
+    pub(in crate::scenario) fn postgres() -> Result<DatabaseServer, String> {
         let programs = programs().ok_or("PostgreSQL is not installed (Debian: postgresql)")?;
         let (folder, user) = (folder().join("postgres"), user()?);
         fs::create_dir(&folder).map_err(|error| format!("PostgreSQL's folder: {error}"))?;
@@ -95,6 +95,11 @@ impl DatabaseServer {
         };
         server.fill(&folder)?;
         Ok(server)
+    }
+
+    /// Where it is, as a graph and other programs read it.
+    pub(in crate::scenario) fn url(&self) -> String {
+        self.place.url()
     }
 
     /// The process whose children serve queries.
