@@ -166,17 +166,16 @@ impl Run {
     }
 
     /// What went wrong, by domain; the domain that reported first is not known, the order is that
-    /// of stopping. A service's faults are events, unless there is no core: then a service that was
-    /// given up is the graph's fault. A job that has failed is one always.
+    /// of stopping. A service's faults are events, unless there is no core: then a service that has
+    /// failed for good is the graph's fault. A job that has failed is one always.
     pub fn faults(&self) -> Vec<(usize, FaultAt)> {
-        let given_up = |service: &Supervised| {
-            let lost = self.core.domains.is_empty() && service.is_given_up();
-            let reason = service.history.reason.as_deref().unwrap_or_default();
-            let fault = Fault::new(Cause::Died, format_args!("given up: {reason}"));
-            lost.then_some((service.at, FaultAt { fault, node: None, cycle: None }))
+        let lost = |service: &Supervised| {
+            let loss = service.loss().filter(|_| self.core.domains.is_empty())?;
+            let fault = Fault::new(Cause::Died, format_args!("{loss}"));
+            Some((service.at, FaultAt { fault, node: None, cycle: None }))
         };
         let mut faults = self.core.faults(&self.request.plan);
-        faults.extend(self.services.iter().filter_map(given_up));
+        faults.extend(self.services.iter().filter_map(lost));
         faults.extend(self.lifecycle.stop.as_ref().and_then(|stop| stop.failure.clone()));
         faults
     }

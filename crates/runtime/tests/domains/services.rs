@@ -27,6 +27,7 @@ pub(crate) const TESTS: &[Test] = tests![
     a_dead_core_takes_its_services_along,
     a_run_that_is_dropped_leaves_no_service,
     services_without_a_core_run_until_they_are_stopped,
+    without_a_core_a_service_that_dies_for_good_is_a_fault,
     two_runs_of_one_graph_do_not_meet,
 ];
 
@@ -331,6 +332,26 @@ fn services_without_a_core_run_until_they_are_stopped() {
     stage.until_event("servant", EventKind::Ready, 1);
     stage.run.stop();
     assert_eq!(stage.end(), Outcome::Stopped);
+}
+
+fn without_a_core_a_service_that_dies_for_good_is_a_fault() {
+    let text = "
+name: test
+domains: {first: {restart: {policy: never}}, second: {}}
+nodes:
+  - {kind: servant, name: first, domain: first}
+  - {kind: servant, name: second, domain: second}
+";
+    let mut stage = Stage::start(text);
+    stage.until_event("first", EventKind::Ready, 1);
+    signal(Signal::KILL, stage.process("first"));
+    stage.until("its last state", |stage| stage.is("first", DomainState::Ended));
+    stage.run.stop();
+    assert_eq!(stage.end(), Outcome::Faulted);
+    let faults = stage.run.faults();
+    assert_eq!(faults.len(), 1, "the other one has ended in order: {faults:?}");
+    let reason = "not restarted, as it says: its process was ended by signal 9";
+    assert_eq!(faults[0].1.fault.text(), reason);
 }
 
 fn a_dead_core_takes_its_services_along() {

@@ -162,6 +162,9 @@ impl Supervised {
 
     /// The graph stops: whatever happens to it from now on, it does not come back.
     pub(crate) fn leave(&mut self) {
+        if self.is_over() {
+            return;
+        }
         self.after = After::Nothing;
         if matches!(self.standing, Standing::Waiting | Standing::Due { .. }) {
             self.standing = Standing::Over(DomainState::Ended);
@@ -432,8 +435,14 @@ impl Supervised {
         matches!(self.standing, Standing::Over(_))
     }
 
-    pub(crate) fn is_given_up(&self) -> bool {
-        matches!(self.standing, Standing::Over(DomainState::GivenUp))
+    /// Why it has failed for good, if it has: its policy does not bring it back, or gives it up.
+    pub(crate) fn loss(&self) -> Option<String> {
+        let how = match (&self.standing, &self.after) {
+            (Standing::Over(DomainState::GivenUp), _) => "given up",
+            (Standing::Over(DomainState::Ended), After::Policy) => "not restarted, as it says",
+            _ => return None,
+        };
+        Some(format!("{how}: {}", self.history.reason.as_deref().unwrap_or_default()))
     }
 
     pub(crate) fn back_ns(&self) -> Option<u64> {
