@@ -38,7 +38,9 @@ pub use message::{from_message, to_message};
 pub use path::outlet::{Begun, Outlet, StopSignal, Stopper};
 pub use path::program::Program;
 pub use path::run::{Flow, join_replies};
-pub use path::{Ahead, At, FlowNode, Held, Local, NodeContext, Opened, Reply, Source, Step};
+pub use path::{
+    Ahead, At, Beginning, FlowNode, Held, Local, NodeContext, Opened, OwnFlow, Reply, Source, Step,
+};
 pub use pool::{Pool, queued_elsewhere};
 pub use resource::{OpenResource, Resource, Resources};
 pub use spans::try_spans;

@@ -23,8 +23,12 @@ use sinew_spec::plan::Plan;
 use tracing::Instrument;
 
 use crate::path::branches::Calls;
+use crate::path::children::Child;
+use crate::path::program::Program;
 use crate::resource::{ByName, Resources};
-use crate::{Error, Flow, MessageInput, MessageOutput, Outlet, Pool, StopSignal, Value, spans};
+use crate::{
+    Error, Flow, FlowLimits, MessageInput, MessageOutput, Outlet, Pool, StopSignal, Value, spans,
+};
 
 /// What a fork costs: a future, and its turns.
 const FORK_WORK: u64 = 20;
@@ -203,6 +207,16 @@ impl<'a> At<'a> {
         Ok(())
     }
 
+    /// Where flows of their own begin that a node begins for several others.
+    pub fn beginning(self) -> Beginning {
+        Beginning { program: Rc::clone(&self.flow.program), node: self.node }
+    }
+
+    /// Whether some node further back has put something around this packet.
+    pub fn is_within(self) -> bool {
+        self.calls.things().next().is_some()
+    }
+
     /// Tells the log what is to be known of this node's work.
     pub fn say(self, what: fmt::Arguments<'_>) {
         let name = self.flow.program.entry(self.node).name();
@@ -212,6 +226,55 @@ impl<'a> At<'a> {
     /// Threads for what blocks.
     pub fn pool(self) -> &'a Pool {
         &self.flow.program.pool
+    }
+}
+
+/// The outputs of a node, for flows that are none of those whose packets it gets.
+#[derive(Clone)]
+pub struct Beginning {
+    program: Rc<Program>,
+    node: usize,
+}
+
+impl Beginning {
+    /// A flow of its own: it sees no other's values, and has time and work of its own. It counts as
+    /// a child of this worker.
+    ///
+    /// # Errors
+    /// Too many children are under way (503).
+    pub fn begin(&self, limits: FlowLimits) -> Result<OwnFlow, Error> {
+        let open = self.program.base.children.begin()?;
+        let flow = Flow::new(Rc::clone(&self.program));
+        flow.limit(limits);
+        Ok(OwnFlow { flow, node: self.node, limits, _open: open })
+    }
+}
+
+/// A flow that a node has begun for others.
+pub struct OwnFlow {
+    flow: Flow,
+    node: usize,
+    limits: FlowLimits,
+    _open: Child,
+}
+
+impl OwnFlow {
+    /// The flow.
+    pub fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    /// Sends a packet through an output of its node, and waits for the reply. Its time counts from
+    /// the first packet that waits.
+    pub async fn send(&self, port: usize, packet: Value) -> Reply {
+        let name = self.flow.program.entry(self.node).name();
+        let running = self.flow.run(self.node, port, packet, self.limits.deadline);
+        running.instrument(spans::flow(self.flow.id(), name)).await
+    }
+
+    /// Tells the log of an error that nobody else hears.
+    pub fn tell(&self, error: &Error) {
+        self.flow.tell(self.node, error);
     }
 }
 

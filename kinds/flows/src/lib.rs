@@ -52,6 +52,7 @@ pub const FLOWS: &[FlowEntry] = &[
     batch::once::NODE,
     batch::file::NODE,
     batch::append::NODE,
+    path::batch::NODE,
     // Data that outlives a flow.
     data::store::NODE,
     data::state::NODE,

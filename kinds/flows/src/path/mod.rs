@@ -1,6 +1,7 @@
 //! Nodes that decide who gets a packet, and what becomes of the reply.
 
 pub(crate) mod attempt;
+pub(crate) mod batch;
 pub(crate) mod for_each;
 pub(crate) mod fork;
 pub(crate) mod limit;
