@@ -15,6 +15,7 @@ mod flow_tests;
 mod guest;
 mod history;
 mod hold;
+mod import;
 mod lab;
 mod lost;
 mod program;

@@ -1,0 +1,285 @@
+//! `graphs/apps/batch`, killed at random moments: each line of the file is in the database once or
+//! among the rejects. Two twins of the graph show that the comparison can fail.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::program::{Running, SINEW, children, folder, ours, send, sinew, wait_until};
+
+/// Lines of the file: a debug build takes longer for them than from one checkpoint to the next.
+const LINES: u64 = 60_000;
+/// The same where that does not matter; fewer than a worker bears forks.
+const FEW: u64 = 5_000;
+/// Imports that are killed. `SINEW_KILL_ROUNDS=100 cargo test` asks for more.
+const ROUNDS: u64 = 2;
+/// Most kills of an import; then it is let end.
+const KILLS_MAX: u64 = 4;
+
+/// A row: id, customer, amount, day.
+type Order = (i64, String, i64, String);
+
+/// What must come of a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    Rejected,
+    /// It has its id with another line: one of both is kept, whichever comes first.
+    Either,
+}
+
+/// A file of orders in a folder of its own, and what must come of its lines.
+struct Import {
+    folder: PathBuf,
+    lines: BTreeMap<u64, (Order, Fate)>,
+}
+
+impl Import {
+    /// The application with other words in it, and a file of so many lines.
+    fn new(name: &str, count: u64, edits: &[(&str, &str)]) -> Import {
+        let folder = folder(name);
+        let text = fs::read_to_string(ours("graphs/apps/batch/import.yaml")).expect("the graph");
+        let text = edits.iter().fold(text, |text, (from, to)| {
+            assert!(text.contains(from), "the application has no '{from}' any more");
+            text.replace(from, to)
+        });
+        fs::write(folder.join("import.yaml"), text).expect("a place for it");
+        let mut csv = String::from("id,customer,amount_cents,placed\n");
+        let mut lines = BTreeMap::new();
+        // The header is the first line.
+        for number in 2..count + 2 {
+            let (id, amount, fate) = match number % 3000 {
+                1000 => (number, "a lot".into(), Fate::Rejected),
+                2000 => (number, "0".into(), Fate::Rejected),
+                2999 => (number, (number * 7).to_string(), Fate::Either),
+                0 => (number - 1, (number * 7).to_string(), Fate::Either),
+                _ => (number, (number * 7).to_string(), Fate::Kept),
+            };
+            csv += &format!("{id},\"{number}, \"\"x\"\"\",{amount},2026-03-01\n");
+            let customer = format!("{number}, \"x\"");
+            let order = (id as i64, customer, number as i64 * 7, "2026-03-01".into());
+            lines.insert(number, (order, fate));
+        }
+        fs::write(folder.join("orders.csv"), csv).expect("a place for it");
+        Import { folder, lines }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn start(&self) -> Running {
+        let mut command = Command::new(SINEW);
+        command.args(["run", "--json"]).arg(self.path("import.yaml"));
+        Running::start(command)
+    }
+
+    /// Lets it end; its outcome.
+    fn end(&self) -> Value {
+        self.start().answer().ended_with(0).json()
+    }
+
+    fn clear(&self) {
+        for entry in fs::read_dir(&self.folder).expect("a folder").flatten() {
+            let name = entry.file_name();
+            if name != "import.yaml" && name != "orders.csv" {
+                fs::remove_file(entry.path()).expect("it is there");
+            }
+        }
+    }
+
+    /// How many rows there are at the end.
+    fn kept(&self) -> usize {
+        let of = |fate| self.lines.values().filter(|line| line.1 == fate).count();
+        of(Fate::Kept) + of(Fate::Either) / 2
+    }
+
+    /// The lines that are lost, and those that are there twice.
+    fn wrong(&self) -> (Vec<u64>, Vec<u64>) {
+        let mut found = BTreeMap::<u64, u64>::new();
+        for order in self.rows() {
+            let number = order.1.split(',').next().and_then(|number| number.parse().ok());
+            let number: u64 = number.expect("a customer begins with his line");
+            let (expected, fate) = &self.lines[&number];
+            assert!(order == *expected && *fate != Fate::Rejected, "line {number}: {order:?}");
+            *found.entry(number).or_default() += 1;
+        }
+        // A reject may stand twice in its file, with the same number.
+        for number in self.rejects() {
+            assert!(self.lines[&number].1 != Fate::Kept, "line {number} is rejected");
+            *found.entry(number).or_default() += 1;
+        }
+        let all = self.lines.keys().copied();
+        let lost = all.clone().filter(|line| !found.contains_key(line)).collect();
+        let twice = all.filter(|line| found.get(line).is_some_and(|&count| count > 1)).collect();
+        (lost, twice)
+    }
+
+    /// The rows, as somebody else reads them.
+    fn rows(&self) -> Vec<Order> {
+        let database = Connection::open(self.path("orders.db")).expect("a database");
+        let text = "SELECT id, customer, amount_cents, placed FROM orders";
+        let mut statement = database.prepare(text).expect("a table");
+        let row =
+            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        let rows = statement.query_map([], row).expect("rows");
+        rows.collect::<Result<_, _>>().expect("rows")
+    }
+
+    fn rejects(&self) -> BTreeSet<u64> {
+        let text = fs::read_to_string(self.path("orders.rejects")).unwrap_or_default();
+        let number = |line: &str| {
+            // A kill may have cut a line off: it is written again.
+            let reject: Value = serde_json::from_str(line).ok()?;
+            reject["number"].as_u64()
+        };
+        text.lines().filter_map(number).collect()
+    }
+}
+
+/// What kills have met.
+#[derive(Debug, Default)]
+struct Kills {
+    supervisor: u64,
+    domain: u64,
+    /// There were rows, and more to come.
+    in_the_middle: u64,
+    /// The next run went on at a checkpoint.
+    resumed: u64,
+}
+
+/// Runs an import from the start, and kills it at random moments of a run that takes `lasts`.
+fn killed(import: &Import, lasts: Duration, chance: &mut fastrand::Rng, kills: &mut Kills) {
+    import.clear();
+    // Some before the first checkpoint, some after it; not all after the end.
+    let pause = |chance: &mut fastrand::Rng| lasts.mul_f64(chance.f64() * 0.7);
+    for _ in 0..KILLS_MAX {
+        kills.resumed += u64::from(import.path("orders.checkpoint").exists());
+        let running = import.start();
+        sleep(pause(chance));
+        let domains = children(running.pid());
+        if domains.is_empty() {
+            // Too early, or it has ended.
+            drop(running);
+            continue;
+        }
+        if chance.bool() {
+            send(running.pid(), Signal::KILL);
+            kills.supervisor += 1;
+            running.answer();
+        } else {
+            // Its supervisor begins it again, and with it the flow.
+            send(domains[0], Signal::KILL);
+            kills.domain += 1;
+            sleep(pause(chance));
+            drop(running);
+        }
+        let is_there = import.path("orders.db").exists();
+        let count = if is_there { row_count(&import.path("orders.db")) } else { 0 };
+        kills.in_the_middle += u64::from(count > 0 && count < import.kept());
+    }
+    let outcome = import.end();
+    assert_eq!(outcome["outcome"], "finished", "{outcome}");
+    assert_eq!(row_count(&import.path("orders.db")), import.kept());
+}
+
+/// How many rows there are; none before the table is made.
+fn row_count(database: &Path) -> usize {
+    let database = Connection::open(database).expect("a database");
+    let count = database.query_row("SELECT count(*) FROM orders", [], |row| row.get::<_, i64>(0));
+    count.map_or(0, |count| count as usize)
+}
+
+/// How long an import takes that nobody kills.
+fn measured(import: &Import) -> Duration {
+    let begun = Instant::now();
+    import.end();
+    begun.elapsed()
+}
+
+#[test]
+fn the_tests_of_the_application_pass() {
+    let mut command = Command::new(SINEW);
+    command.arg("test").arg(ours("graphs/apps/batch/import.yaml"));
+    command.env("DATABASE", "sqlite://:memory:");
+    let answer = Running::start(command).answer().ended_with(0);
+    assert!(answer.out.ends_with("4 passed, 0 failed\n"), "{}", answer.out);
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "what the kills have met is a result")]
+fn an_import_that_is_killed_loses_nothing_and_has_nothing_twice() {
+    let import = Import::new("import_killed", LINES, &[]);
+    let lasts = measured(&import);
+    assert_eq!(import.wrong(), (vec![], vec![]), "not even killed");
+    let rounds = std::env::var("SINEW_KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
+    let seed = fastrand::u64(..);
+    let (mut chance, mut kills) = (fastrand::Rng::with_seed(seed), Kills::default());
+    for round in 0..rounds.unwrap_or(ROUNDS) {
+        killed(&import, lasts, &mut chance, &mut kills);
+        assert_eq!(import.wrong(), (vec![], vec![]), "round {round}, seed {seed}: {kills:?}");
+    }
+    println!("{kills:?}");
+    assert!(kills.supervisor + kills.domain > 0, "no kill has landed");
+}
+
+/// A table that takes an order twice, and a statement that inserts it twice.
+const WITHOUT_A_KEY: &[(&str, &str)] = &[
+    ("id BIGINT PRIMARY KEY,", "id BIGINT NOT NULL,"),
+    (
+        "ON CONFLICT (id) DO UPDATE SET amount_cents = CASE
+        WHEN (orders.customer, orders.amount_cents, orders.placed)
+           = (excluded.customer, excluded.amount_cents, excluded.placed)
+        THEN orders.amount_cents END
+    postgres",
+        "\n    postgres",
+    ),
+];
+
+#[test]
+fn without_a_key_a_kill_has_rows_twice() {
+    let import = Import::new("import_without_a_key", FEW * 4, WITHOUT_A_KEY);
+    let running = import.start();
+    let database = import.path("orders.db");
+    wait_until("there are rows", || database.exists() && row_count(&database) > 0);
+    send(running.pid(), Signal::KILL);
+    running.answer();
+    assert!(row_count(&database) < LINES as usize, "the kill came too late");
+    import.end();
+    let (lost, twice) = import.wrong();
+    assert!(lost.is_empty() && !twice.is_empty(), "lost {lost:?}, nothing stands twice");
+}
+
+#[test]
+fn where_a_line_is_answered_before_it_is_kept_a_kill_loses_lines() {
+    let forked = "  ports: {out: [{name: later, port: in}]}
+- {kind: fork, name: later, ports: {out: [{name: slow, port: in}]}}
+- {kind: sleep, name: slow, duration: 5s, ports: {out: [{name: together, port: in}]}}";
+    let edits = [("  ports: {out: [{name: together, port: in}]}", forked)];
+    let import = Import::new("import_answered_early", FEW, &edits);
+    let running = import.start();
+    wait_until("there is a checkpoint", || import.path("orders.checkpoint").exists());
+    send(running.pid(), Signal::KILL);
+    running.answer();
+    import.end();
+    let (lost, _) = import.wrong();
+    assert!(!lost.is_empty(), "nothing is lost");
+}
+
+#[test]
+fn an_import_into_a_database_that_is_none_says_so() {
+    let import = Import::new("import_no_database", FEW, &[]);
+    fs::write(import.path("orders.db"), "no database at all, but long enough to look like one")
+        .expect("a place for it");
+    let graph = import.path("import.yaml").display().to_string();
+    let answer = sinew(["run", "--json", &graph]).ended_with(1);
+    assert!(answer.out.contains("not a database"), "{}", answer.out);
+    assert!(!import.path("orders.checkpoint").exists());
+}
