@@ -30,6 +30,7 @@ pub const FLOWS: &[FlowEntry] = &[
     http::guard::jwt_sign::NODE,
     http::guard::verify::NODE,
     http::guard::basic::NODE,
+    http::guard::password::NODE,
     http::guard::cors::NODE,
     http::multipart::NODE,
     http::static_files::NODE,

@@ -1,6 +1,8 @@
 //! Graphs of flow nodes in tests: text in, reply out.
 
 use std::cell::Cell;
+use std::env;
+use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,4 +91,18 @@ pub(crate) fn refusals(text: &str) -> Vec<Refusal> {
 pub(crate) fn reply(text: &str, packet: Value) -> Reply {
     let fixture = fixture(text);
     run(fixture.open("begin", 0, packet, LIMIT))
+}
+
+/// A Python that can import these modules; `None` without one, which the test then says.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+pub(crate) fn python(modules: &str) -> Option<String> {
+    let python = env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    let imports = Command::new(&python).args(["-c", &format!("import {modules}")]).output();
+    if imports.is_ok_and(|output| output.status.success()) {
+        return Some(python);
+    }
+    let missing = format!("'{python}' cannot import {modules}; see tests/python");
+    assert!(env::var("CI").is_err(), "{missing}");
+    eprintln!("skipped: {missing}");
+    None
 }

@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
-use argon2::password_hash::{PasswordHash, PasswordVerifier};
-use argon2::{Argon2, Params};
+use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, Salt, SaltString};
+use argon2::{Algorithm, Argon2, Params, Version};
+use ring::rand::{SecureRandom, SystemRandom};
 use sinew_flow::{At, Error};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Most memory that a hash may ask for, in KiB, and most passes; one that wants more is refused.
-const MEMORY_KIB_MAX: u32 = 64 << 10;
-const PASSES_MAX: u32 = 10;
+pub(super) const MEMORY_KIB_MAX: u32 = 64 << 10;
+pub(super) const PASSES_MAX: u32 = 10;
 /// Longest password, in bytes. A longer one is that of nobody.
-const PASSWORD_LEN_MAX: usize = 1024;
+pub(super) const PASSWORD_LEN_MAX: usize = 1024;
 /// Units of work for a pass over one KiB.
 const WORK: u64 = 5;
 
@@ -26,6 +27,56 @@ pub(super) struct Hashed {
     work: u64,
 }
 
+/// What it takes to make a hash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HashCost {
+    pub(super) memory_kib: u32,
+    pub(super) passes: u32,
+}
+
+impl HashCost {
+    fn work(self) -> u64 {
+        u64::from(self.memory_kib) * u64::from(self.passes) * WORK
+    }
+
+    /// Makes the hash of a password, by Argon2id with a salt of 16 random bytes.
+    ///
+    /// # Errors
+    /// The flow has too little work left, or too much waits for a thread (503); the kernel gives no
+    /// random bytes.
+    pub(super) async fn hash(self, at: At<'_>, password: &[u8]) -> Result<String, Error> {
+        at.flow().spend(self.work())?;
+        let turn = turn().await?;
+        let password = password.to_vec();
+        let made = at.pool().run_slow(move || {
+            let _turn = turn;
+            let mut salt = [0; Salt::RECOMMENDED_LENGTH];
+            let no_salt = |_| "the kernel gives no random bytes".to_owned();
+            SystemRandom::new().fill(&mut salt).map_err(no_salt)?;
+            self.salted(&password, &salt)
+        });
+        made.await?.map_err(Error::new)
+    }
+
+    /// A hash that no password has, but whose check takes as long as another one's.
+    pub(super) fn of_nobody(self) -> Hashed {
+        let HashCost { memory_kib, passes } = self;
+        let (salt, hash) = ("A".repeat(22), "A".repeat(43));
+        let text = format!("$argon2id$v=19$m={memory_kib},t={passes},p=1${salt}${hash}");
+        Hashed { text: text.into(), work: self.work() }
+    }
+
+    fn salted(self, password: &[u8], salt: &[u8]) -> Result<String, String> {
+        let said = |error: &dyn std::fmt::Display| format!("no hash can be made: {error}");
+        let params = Params::new(self.memory_kib, self.passes, 1, None);
+        let params = params.map_err(|error| said(&error))?;
+        let salt = SaltString::encode_b64(salt).map_err(|error| said(&error))?;
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        let hash = argon2.hash_password(password, &salt).map_err(|error| said(&error))?;
+        Ok(hash.to_string())
+    }
+}
+
 impl Hashed {
     /// Reads one.
     ///
@@ -34,7 +85,7 @@ impl Hashed {
     pub(super) fn read(text: &str) -> Result<Hashed, String> {
         let none = |error: &dyn std::fmt::Display| format!("no hash of Argon2: {error}");
         let hash = PasswordHash::new(text).map_err(|error| none(&error))?;
-        argon2::Algorithm::try_from(hash.algorithm).map_err(|error| none(&error))?;
+        Algorithm::try_from(hash.algorithm).map_err(|error| none(&error))?;
         let params = Params::try_from(&hash).map_err(|error| none(&error))?;
         let (memory_kib, passes) = (params.m_cost(), params.t_cost());
         if hash.hash.is_none() || hash.salt.is_none() {
@@ -46,8 +97,7 @@ impl Hashed {
                  and {PASSES_MAX}"
             ));
         }
-        let work = u64::from(memory_kib) * u64::from(passes) * WORK;
-        Ok(Hashed { text: text.into(), work })
+        Ok(Hashed { text: text.into(), work: HashCost { memory_kib, passes }.work() })
     }
 
     /// Whether it is the hash of this password.
@@ -56,10 +106,11 @@ impl Hashed {
     /// The flow has too little work left, or too much waits for a thread (503).
     pub(super) async fn is_of(&self, at: At<'_>, password: &[u8]) -> Result<bool, Error> {
         at.flow().spend(self.work)?;
-        let Ok(_turn) = AT_ONCE.acquire().await else { return Ok(false) };
+        let turn = turn().await?;
         let (text, password) = (Arc::clone(&self.text), password.to_vec());
         at.pool()
             .run_slow(move || {
+                let _turn = turn;
                 let hash = PasswordHash::new(&text);
                 password.len() <= PASSWORD_LEN_MAX
                     && hash.is_ok_and(|hash| {
@@ -68,4 +119,9 @@ impl Hashed {
             })
             .await
     }
+}
+
+/// Leave to make a hash. The thread that makes it has it: a flow that goes away does not end that.
+async fn turn() -> Result<SemaphorePermit<'static>, Error> {
+    AT_ONCE.acquire().await.map_err(Error::new)
 }

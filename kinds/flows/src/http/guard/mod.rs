@@ -5,6 +5,7 @@ pub(crate) mod cors;
 mod hashed;
 pub(crate) mod jwt;
 pub(crate) mod jwt_sign;
+pub(crate) mod password;
 mod secret;
 mod token;
 pub(crate) mod validate;
