@@ -24,6 +24,7 @@ pub const FLOWS: &[FlowEntry] = &[
     http::listener::NODE,
     http::router::NODE,
     http::client::NODE,
+    http::openapi::NODE,
     // Who may ask, and what.
     http::guard::validate::NODE,
     http::guard::jwt::NODE,

@@ -6,6 +6,7 @@ pub mod decode;
 pub(crate) mod guard;
 pub(crate) mod listener;
 pub(crate) mod multipart;
+pub(crate) mod openapi;
 pub(crate) mod request;
 mod response;
 pub(crate) mod router;

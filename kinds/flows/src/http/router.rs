@@ -9,9 +9,10 @@ use std::any::Any;
 use std::sync::Arc;
 
 use bytestring::ByteString;
+pub(super) use routes::{ANY, RouteLine};
 pub use routes::{RouteMatch, Routes};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
-use sinew_core::{Made, Parameters};
+use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
     Ahead, At, Document, Error, FLOW, Flow, FlowEntry, FlowNode, Make, Map, Step, Value, error,
     input, output,
@@ -35,16 +36,25 @@ static INFO: Kind = Kind {
         output("out[]", "What the routes lead here."),
     ],
     parameters: &[Parameter::new("routes", ParameterType::Yaml).doc(
-        "A list of {method, path, port, reserved}. method: one, a list of them, or ANY. path: \
-         literal text, with :name or {name} for a segment and *name for all that follows; a slash \
-         at the end counts. port: out[0], out[1] and so on. reserved: whether load must not keep \
-         requests of this route out; default: true where it leads to halt, reset or status.",
+        "A list of {method, path, port, reserved, summary}. method: one, a list of them, or ANY. \
+         path: literal text, with :name or {name} for a segment and *name for all that follows; a \
+         slash at the end counts. port: out[0], out[1] and so on. reserved: whether load must not \
+         keep requests of this route out; default: true where it leads to halt, reset or status. \
+         summary: what it is for, for the node openapi.",
     )],
     ..FLOW
 };
 
 struct Router {
     routes: Routes,
+}
+
+/// The routes of the node with these parameters, as lines.
+///
+/// # Errors
+/// All that is wrong with them.
+pub(super) fn lines(parameters: &Parameters<'_>) -> Result<Vec<RouteLine>, Vec<Refusal>> {
+    Routes::lines(&filled(parameters.yaml("routes"))?, &INFO)
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {

@@ -7,6 +7,7 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::Value as Json;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
@@ -66,6 +67,12 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         }
         _ => Err(refusals),
     }
+}
+
+/// What the node with these parameters looks at, and the schema; `None` if that cannot be read.
+pub(crate) fn described<'a>(parameters: &'a Parameters<'_>) -> Option<(&'a str, Json)> {
+    let value = parameters.yaml("value").text()?;
+    Some((value, schema::json(parameters)?))
 }
 
 impl FlowNode for Validate {

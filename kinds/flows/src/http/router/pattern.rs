@@ -97,6 +97,19 @@ pub(super) fn literal_of(shape: &str) -> String {
     shape.replace("{{", "{").replace("}}", "}")
 }
 
+/// The path of this shape with the names of its parameters in braces; braces that stand for
+/// themselves are escaped.
+pub(super) fn with_names(shape: &str, names: &[ByteString]) -> String {
+    let plain = shape.replace("{{", "%7B").replace("}}", "%7D");
+    let mut parts = plain.split('{');
+    let mut path = parts.next().unwrap_or_default().to_owned();
+    for (part, name) in parts.zip(names) {
+        let after = part.split_once('}').map_or("", |(_number, after)| after);
+        path.push_str(&format!("{{{name}}}{after}"));
+    }
+    path
+}
+
 /// The name of the parameter in a segment, with what stands before and after it.
 fn parts(text: &str) -> Result<Option<(&str, &str, &str)>, Wrong> {
     if let Some(name) = text.strip_prefix(':') {

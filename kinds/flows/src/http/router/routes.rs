@@ -14,8 +14,20 @@ use super::pattern::{self, Pattern};
 /// The methods that a route may name.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
 /// Stands for all methods.
-const ANY: &str = "ANY";
-const KEYS: &str = "a route has 'method', 'path' and 'port', and may have 'reserved'";
+pub(crate) const ANY: &str = "ANY";
+const KEYS: &str = "a route has 'method', 'path' and 'port', and may have 'reserved' and 'summary'";
+
+/// A method of a path as who describes the interface shows it.
+pub(crate) struct RouteLine {
+    /// As OpenAPI writes it: the names of the parameters in braces.
+    pub(crate) path: String,
+    pub(crate) names: Vec<ByteString>,
+    /// Whether the last parameter takes all that follows.
+    pub(crate) has_rest: bool,
+    pub(crate) method: &'static str,
+    pub(crate) port: usize,
+    pub(crate) summary: Option<Box<str>>,
+}
 
 /// A table of routes: paths, and the methods of each in a leaf.
 pub struct Routes {
@@ -58,6 +70,8 @@ struct Route {
     /// Whether load must not keep it out, if the spec says so.
     reserved: Option<bool>,
     names: Vec<ByteString>,
+    /// What it is for, in the words of the spec.
+    summary: Option<Box<str>>,
     /// Which of the list it is, from 1, and where its path stands.
     number: usize,
     span: Span,
@@ -69,21 +83,33 @@ impl Routes {
     /// # Errors
     /// All that is wrong with it.
     pub fn read(list: &Item, kind: &Kind) -> Result<Routes, Vec<Refusal>> {
-        let items = match &list.data {
-            Data::List(items) if !items.is_empty() => items,
-            Data::List(_) => {
-                return Err(vec![Refusal::new(list.span, "a router without routes", EXAMPLE)]);
-            }
-            _ => {
-                let message = format!("routes takes a list, found {}", list.sort());
-                return Err(vec![Refusal::new(list.span, message, EXAMPLE)]);
-            }
+        Table::read(list, kind)?.finish()
+    }
+
+    /// The same list as lines, path by path. What makes it no table is not looked for.
+    ///
+    /// # Errors
+    /// As for [`Routes::read`].
+    pub(crate) fn lines(list: &Item, kind: &Kind) -> Result<Vec<RouteLine>, Vec<Refusal>> {
+        let table = Table::read(list, kind)?;
+        let of_path = |(shape, routes): (String, Vec<Route>)| {
+            let names = routes[0].names.clone();
+            let path = pattern::with_names(&shape, &names);
+            let has_rest = shape.contains("{*");
+            let line = move |route: Route| RouteLine {
+                path: path.clone(),
+                names: names.clone(),
+                has_rest,
+                method: route.method,
+                port: route.port,
+                summary: route.summary,
+            };
+            routes.into_iter().map(line)
         };
-        let mut table = Table::default();
-        for (at, item) in items.iter().enumerate() {
-            table.add(at + 1, item, kind);
+        match table.refusals.is_empty() {
+            true => Ok(table.paths.into_iter().flat_map(of_path).collect()),
+            false => Err(table.refusals),
         }
-        table.finish()
     }
 
     /// What a method and a path lead to. Of all paths that match, the one that is most exact from
@@ -158,6 +184,24 @@ struct Table {
 const EXAMPLE: &str = "write {method: GET, path: /users/:id, port: 'out[0]'}";
 
 impl Table {
+    fn read(list: &Item, kind: &Kind) -> Result<Table, Vec<Refusal>> {
+        let items = match &list.data {
+            Data::List(items) if !items.is_empty() => items,
+            Data::List(_) => {
+                return Err(vec![Refusal::new(list.span, "a router without routes", EXAMPLE)]);
+            }
+            _ => {
+                let message = format!("routes takes a list, found {}", list.sort());
+                return Err(vec![Refusal::new(list.span, message, EXAMPLE)]);
+            }
+        };
+        let mut table = Table::default();
+        for (at, item) in items.iter().enumerate() {
+            table.add(at + 1, item, kind);
+        }
+        Ok(table)
+    }
+
     fn add(&mut self, number: usize, item: &Item, kind: &Kind) {
         let Data::Map(entries) = &item.data else {
             let message = format!("a route is a mapping, found {}", item.sort());
@@ -165,7 +209,7 @@ impl Table {
             return;
         };
         for entry in entries {
-            if !["method", "path", "port", "reserved"].contains(&entry.key.as_str()) {
+            if !["method", "path", "port", "reserved", "summary"].contains(&entry.key.as_str()) {
                 let message = format!("a route has no key '{}'", entry.key);
                 self.refusals.push(Refusal::new(entry.span, message, KEYS));
             }
@@ -179,15 +223,19 @@ impl Table {
         let pattern = need("path").and_then(|item| Ok((item.span, pattern(item)?)));
         let port = need("port").and_then(|item| port(item, kind));
         let reserved = get("reserved").map(is_reserved).transpose();
-        match (methods, pattern, port, reserved) {
-            (Ok(methods), Ok((span, Pattern { shape, names })), Ok(port), Ok(reserved)) => {
+        let summary = get("summary").map(|item| text(item, "summary")).transpose();
+        match (methods, pattern, port, reserved, summary) {
+            (Ok(methods), Ok((span, pattern)), Ok(port), Ok(reserved), Ok(summary)) => {
+                let Pattern { shape, names } = pattern;
                 for method in methods {
-                    let names = names.clone();
-                    self.insert(&shape, Route { method, port, reserved, names, number, span });
+                    let (names, summary) = (names.clone(), summary.map(Box::from));
+                    let route = Route { method, port, reserved, names, summary, number, span };
+                    self.insert(&shape, route);
                 }
             }
-            (methods, pattern, port, reserved) => {
-                let wrong = [methods.err(), pattern.err(), port.err(), reserved.err()];
+            (methods, pattern, port, reserved, summary) => {
+                let wrong =
+                    [methods.err(), pattern.err(), port.err(), reserved.err(), summary.err()];
                 self.refusals.extend(wrong.into_iter().flatten());
             }
         }

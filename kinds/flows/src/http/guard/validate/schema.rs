@@ -131,6 +131,14 @@ impl Schema {
     }
 }
 
+/// The schema that stands in the spec, or else in a file; `None` if there is none to be read.
+pub(super) fn json(parameters: &Parameters<'_>) -> Option<Json> {
+    match item_json(parameters.yaml("schema")) {
+        Json::Null => from_file(parameters).ok(),
+        json => Some(json),
+    }
+}
+
 fn from_file(parameters: &Parameters<'_>) -> Result<Json, String> {
     let file = parameters.path("schema_file");
     let said = |what: &dyn fmt::Display| format!("{}: {what}", file.display());
