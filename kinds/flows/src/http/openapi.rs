@@ -22,7 +22,7 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "openapi",
-    doc: "Answers with a description of what a router leads to, by OpenAPI 3.1: paths and methods, \
+    doc: "Answers with a description of what routers lead to, by OpenAPI 3.1: paths and methods, \
           what the schemas of 'validate' say of bodies and parameters, who may ask, and the \
           statuses of answers, as far as the graph says them. It is made once, with the node.",
     ports: &[input("in", "Any packet."), output("out", "The description, a mapping."), error()],
@@ -32,9 +32,10 @@ static INFO: Kind = Kind {
         Parameter::new("description", ParameterType::Text)
             .or("")
             .doc("What it is for, as Markdown."),
-        Parameter::new("router", ParameterType::Text)
-            .or("")
-            .doc("The node of the kind router. Default: the only one of the domain."),
+        Parameter::new("routers", ParameterType::Texts { max: ROUTERS_MAX }).or("[]").doc(
+            "The nodes of the kind router. Default: all of the domain. A route that leads to \
+             another one of them is described there.",
+        ),
         Parameter::new("servers", ParameterType::Texts { max: SERVERS_MAX }).or("[]").doc(
             "Where it is found, such as https://api.example/v1. Default: where this answer is.",
         ),
@@ -44,6 +45,8 @@ static INFO: Kind = Kind {
 
 const OUT: usize = 1;
 
+/// Most routers that are named.
+const ROUTERS_MAX: usize = 256;
 /// Most servers of a description.
 const SERVERS_MAX: usize = 16;
 
@@ -54,40 +57,41 @@ struct OpenApi {
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    let router = router_of(parameters).map_err(|refusal| vec![refusal])?;
-    let lines = parameters.of_neighbour(router).and_then(|it| router::lines(&it).ok());
-    let (Some(lines), Some((plan, _))) = (lines, parameters.home) else {
-        let text = format!("the node '{}' cannot be made", router.name);
-        return Err(vec![Refusal::new(parameters.span("router"), text, "mend that node")]);
-    };
-    let document = Document::of(plan, router, lines, parameters.base);
+    let routers = routers_of(parameters)?;
+    let mut lines = Vec::new();
+    for router in routers {
+        let found = parameters.of_neighbour(router).and_then(|it| router::lines(&it).ok());
+        let Some(found) = found else {
+            let text = format!("the node '{}' cannot be made", router.name);
+            return Err(vec![Refusal::new(parameters.span("routers"), text, "mend that node")]);
+        };
+        lines.push((router, found));
+    }
+    let (plan, _) = parameters.home.expect("a node with neighbours has a home");
+    let document = Document::of(plan, &lines, parameters.base);
     let (json, files) = document.finish(parameters);
     Ok(Box::new(OpenApi { document: Value::from(json), files }))
 }
 
-/// The router that is described.
-fn router_of<'a>(parameters: &Parameters<'a>) -> Result<&'a Node, Refusal> {
-    let name = parameters.text("router");
-    let routers = parameters.neighbours().filter(|node| node.kind.name == "router");
-    let refuse = |text, help| Err(Refusal::new(parameters.span("router"), text, help));
-    let named = routers.clone().find(|node| node.name == name);
-    match (named, routers.clone().collect::<Vec<_>>().as_slice()) {
-        (Some(router), _) => Ok(router),
-        (None, []) => {
-            let text = "there is no router in this domain to be described".to_owned();
-            refuse(text, "add a node of the kind 'router'".to_owned())
-        }
-        (None, [router]) if name.is_empty() => Ok(router),
-        (None, several) if name.is_empty() => {
-            let names: Vec<&str> = several.iter().map(|router| &*router.name).collect();
-            let text = format!("the domain has {} routers", several.len());
-            refuse(text, format!("write router: and one of {}", names.join(", ")))
-        }
-        _ => {
-            let text = format!("there is no router '{name}' in this domain");
-            refuse(text, suggest(name, routers.map(|router| &*router.name)))
-        }
+/// The routers that are described: those that are named, or all.
+fn routers_of<'a>(parameters: &Parameters<'a>) -> Result<Vec<&'a Node>, Vec<Refusal>> {
+    let all: Vec<&Node> = parameters.neighbours().filter(|it| it.kind.name == "router").collect();
+    let refuse = |text: &str, help: String| Refusal::new(parameters.span("routers"), text, help);
+    if all.is_empty() {
+        let text = "there is no router in this domain to be described";
+        return Err(vec![refuse(text, "add a node of the kind 'router'".into())]);
     }
+    let names = parameters.texts("routers");
+    if names.is_empty() {
+        return Ok(all);
+    }
+    let named = |name: &String| {
+        all.iter().find(|router| router.name == *name).copied().ok_or_else(|| {
+            let text = format!("there is no router '{name}' in this domain");
+            refuse(&text, suggest(name, all.iter().map(|router| &*router.name)))
+        })
+    };
+    names.iter().map(|name| named(name).map_err(|refusal| vec![refusal])).collect()
 }
 
 impl FlowNode for OpenApi {

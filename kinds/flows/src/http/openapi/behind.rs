@@ -101,6 +101,22 @@ impl<'a> Walk<'a> {
         &self.plan.nodes[node].name
     }
 
+    /// Whether a packet that leaves an output may come to one of these nodes.
+    pub(super) fn leads_to(&self, node: usize, port: usize, to: &[usize]) -> bool {
+        let links = self.plan.flow_links_of(node).iter().filter(|link| link.from.port == port);
+        let mut open: Vec<usize> = links.map(|link| link.to.node).collect();
+        let mut seen = BTreeSet::new();
+        while let Some(node) = open.pop() {
+            if to.contains(&node) {
+                return true;
+            }
+            if seen.insert(node) {
+                open.extend(self.plan.flow_links_of(node).iter().map(|link| link.to.node));
+            }
+        }
+        false
+    }
+
     /// What lies behind an output.
     pub(super) fn output(&mut self, node: usize, port: usize) -> Behind {
         self.port(node, port, 0)

@@ -31,11 +31,10 @@ pub(super) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Describes what the routes of a router lead to.
+    /// Describes what the routes of routers lead to.
     pub(super) fn of(
         plan: &'a Plan,
-        router: &Node,
-        lines: Vec<RouteLine>,
+        routers: &[(&Node, Vec<RouteLine>)],
         base: &'a Path,
     ) -> Document<'a> {
         let mut document = Document {
@@ -47,10 +46,25 @@ impl<'a> Document<'a> {
             ids: BTreeSet::new(),
             files: Vec::new(),
         };
-        let router = plan.nodes.iter().position(|node| std::ptr::eq(node, router));
-        let router = router.expect("a neighbour is a node of the plan");
-        let before = document.walk.before(router);
-        for line in &lines {
+        let index = |router: &Node| {
+            let found = plan.nodes.iter().position(|node| std::ptr::eq(node, router));
+            found.expect("a neighbour is a node of the plan")
+        };
+        let all: Vec<usize> = routers.iter().map(|(router, _)| index(router)).collect();
+        for (router, (_, lines)) in all.iter().zip(routers) {
+            document.add_router(plan, *router, lines, &all);
+        }
+        document
+    }
+
+    /// Describes what the routes of a router lead to. One that leads to another router is described
+    /// there.
+    fn add_router(&mut self, plan: &Plan, router: usize, lines: &[RouteLine], all: &[usize]) {
+        let before = self.walk.before(router);
+        for line in lines {
+            if self.walk.leads_to(router, line.port, all) {
+                continue;
+            }
             let is_taken = |method: &&str| {
                 lines.iter().any(|other| other.path == line.path && other.method == *method)
             };
@@ -58,14 +72,13 @@ impl<'a> Document<'a> {
                 ANY => METHODS.into_iter().filter(|method| !is_taken(method)).collect(),
                 one => vec![one],
             };
-            let mut behind: Behind = document.walk.output(router, line.port);
+            let mut behind: Behind = self.walk.output(router, line.port);
             behind.also(&before);
             behind::join(&mut behind.answers, &before.answers);
             for method in methods {
-                document.add(plan, router, line, method, &behind);
+                self.add(plan, router, line, method, &behind);
             }
         }
-        document
     }
 
     /// The description, and the files that it was made of.

@@ -259,32 +259,59 @@ fn a_validator_that_is_not_ours_finds_nothing_wrong() {
 }
 
 #[test]
-fn a_router_that_cannot_be_told_is_refused() {
-    let graph = |parameters: &str, routers: &[&str]| {
-        let router = |name: &&str| {
-            let routes = "[{method: GET, path: /a, port: 'out[0]'}]";
-            format!("- {{kind: router, name: {name}, routes: {routes}}}\n")
-        };
-        let to = |name: &&str| format!("{{name: {name}, port: in}}");
-        let all = routers.iter().map(to).collect::<Vec<_>>().join(", ");
-        let routers: String = routers.iter().map(router).collect();
+fn a_router_behind_another_is_described_in_its_place() {
+    let graph = |which: &str| {
         format!(
-            "- {{kind: begin, name: begin, ports: {{out: [{{name: d, port: in}}]}}}}\n\
-             - {{kind: openapi, name: d, title: t{parameters}}}\n\
-             - {{kind: listener, name: l, port: 8000, ports: {{out: [{all}]}}}}\n{routers}"
+            "
+- {{kind: begin, name: begin, ports: {{out: [{{name: d, port: in}}]}}}}
+- {{kind: openapi, name: d, title: t{which}}}
+- {{kind: listener, name: l, port: 8000, ports: {{out: [{{name: front, port: in}}]}}}}
+- kind: router
+  name: front
+  routes:
+  - {{method: GET, path: /, port: 'out[0]'}}
+  - {{method: ANY, path: /a/*rest, port: 'out[1]'}}
+  ports: {{'out[1]': [{{name: j, port: in}}]}}
+- kind: jwt
+  name: j
+  secret: an example of 32 bytes or more yes
+  ports: {{out: [{{name: back, port: in}}]}}
+- {{kind: router, name: back, routes: [{{method: GET, path: '/a/:id', port: 'out[0]'}}]}}
+"
         )
     };
-    for (parameters, routers, expected) in [
-        (", router: d", &[][..], "no router in this domain"),
-        (", router: c", &["a"], "no router 'c'"),
-        (", router: d", &["a"], "no router 'd'"),
-        ("", &["a", "b"], "2 routers"),
+    let paths = |which: &str| {
+        let document = described(&graph(which));
+        let paths = document["paths"].as_object().expect("a mapping").clone();
+        (paths.keys().cloned().collect::<Vec<_>>().join(" "), document)
+    };
+    let (all, document) = paths("");
+    assert_eq!(all, "/ /a/{id}");
+    assert_eq!(document["paths"]["/a/{id}"]["get"]["security"], json!([{"j": []}]));
+    assert_eq!(document["paths"]["/"]["get"]["security"], Json::Null);
+    assert_eq!(paths(", routers: [back]").0, "/a/{id}");
+    assert_eq!(paths(", routers: [front]").0, "/ /a/{rest}");
+}
+
+#[test]
+fn a_router_that_is_not_there_is_refused() {
+    let graph = |parameters: &str, router: &str| {
+        format!(
+            "- {{kind: begin, name: begin, ports: {{out: [{{name: d, port: in}}]}}}}\n\
+             - {{kind: openapi, name: d, title: t{parameters}}}\n{router}"
+        )
+    };
+    let router = "- {kind: listener, name: l, port: 8000, ports: {out: [{name: a, port: in}]}}\n\
+                  - {kind: router, name: a, routes: [{method: GET, path: /a, port: 'out[0]'}]}\n";
+    for (parameters, router, expected) in [
+        ("", "", "no router in this domain"),
+        (", routers: [d]", "", "no router in this domain"),
+        (", routers: [a, c]", router, "no router 'c'"),
+        (", routers: [d]", router, "no router 'd'"),
     ] {
-        let text = graph(parameters, routers).replace(", ports: {out: []}", "");
-        let refusals = refusals(&text);
+        let refusals = refusals(&graph(parameters, router));
         assert!(refusals[0].message.contains(expected), "{refusals:?}");
     }
-    assert!(described(&graph(", router: b", &["a", "b"]))["paths"]["/a"].is_object());
 }
 
 #[test]
