@@ -46,9 +46,20 @@ impl Api {
 
     /// The status and the body of the answer.
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        self.ask_with(method, path, "Content-Type: application/json\r\n", body)
+    }
+
+    /// The same with these headers, each a line.
+    pub(crate) fn ask_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &str,
+    ) -> (u16, Value) {
         let text = self.raw(&format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: \
-             application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: \
+             close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             body.len()
         ));
         let (head, body) = text.split_once("\r\n\r\n").expect("an answer");
@@ -58,7 +69,7 @@ impl Api {
     }
 
     /// Whatever comes back for these bytes.
-    fn raw(&self, bytes: &str) -> String {
+    pub(crate) fn raw(&self, bytes: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).expect("the listener is there");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         // A listener that refuses what comes may close before all of it is sent.

@@ -205,15 +205,6 @@ fn measured(import: &Import) -> Duration {
 }
 
 #[test]
-fn the_tests_of_the_application_pass() {
-    let mut command = Command::new(SINEW);
-    command.arg("test").arg(ours("graphs/apps/batch/import.yaml"));
-    command.env("DATABASE", "sqlite://:memory:");
-    let answer = Running::start(command).answer().ended_with(0);
-    assert!(answer.out.ends_with("4 passed, 0 failed\n"), "{}", answer.out);
-}
-
-#[test]
 #[expect(clippy::print_stdout, reason = "what the kills have met is a result")]
 fn an_import_that_is_killed_loses_nothing_and_has_nothing_twice() {
     let import = Import::new("import_killed", LINES, &[]);

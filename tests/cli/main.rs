@@ -5,6 +5,7 @@
 
 mod advise;
 mod api;
+mod apps;
 mod check;
 mod compare;
 mod computes;

@@ -1,0 +1,5 @@
+CREATE TABLE pictures (
+  id TEXT PRIMARY KEY REFERENCES users (id) ON DELETE CASCADE,
+  type TEXT NOT NULL,
+  bytes BLOB NOT NULL
+);
