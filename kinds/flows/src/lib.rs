@@ -33,6 +33,7 @@ pub const FLOWS: &[FlowEntry] = &[
     http::guard::basic::NODE,
     http::guard::password::NODE,
     http::guard::cors::NODE,
+    http::cookie::NODE,
     http::multipart::NODE,
     http::static_files::NODE,
     // Paths: who gets a packet, and what becomes of the reply.
@@ -59,6 +60,7 @@ pub const FLOWS: &[FlowEntry] = &[
     data::store::NODE,
     data::state::NODE,
     data::cache::NODE,
+    data::session::NODE,
     data::sql::NODE,
     data::query::NODE,
     data::transaction::NODE,

@@ -8,6 +8,7 @@ mod disk;
 mod entries;
 mod memory;
 pub(crate) mod query;
+pub(crate) mod session;
 pub(crate) mod sql;
 pub(crate) mod state;
 pub(crate) mod store;

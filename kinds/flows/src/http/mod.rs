@@ -2,6 +2,7 @@
 
 mod body;
 pub(crate) mod client;
+pub(crate) mod cookie;
 pub mod decode;
 pub(crate) mod guard;
 pub(crate) mod listener;

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
+use hyper::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::http::uri::{Authority, Uri};
 use hyper::{Request as HttpRequest, Version};
 use sinew_flow::{Document, Error, Map, Value};
 
-use super::decode;
+use super::{cookie, decode};
 
 /// A body up to here may lie in the buffer of its connection, beside the head.
 const BUFFER_LEN: usize = 8 << 10;
@@ -35,6 +35,7 @@ pub(crate) struct Request {
 struct Made {
     query: OnceLock<Result<Value, Error>>,
     header: OnceLock<Value>,
+    cookies: OnceLock<Value>,
     body: OnceLock<Result<Value, Error>>,
 }
 
@@ -81,6 +82,13 @@ impl Request {
         authority.or_else(|| self.parts.headers.get(HOST)?.to_str().ok())
     }
 
+    fn cookies(&self) -> Value {
+        // A browser may send them in several lines over HTTP/2.
+        let lines = self.parts.headers.get_all(COOKIE).iter();
+        let lines: Vec<_> = lines.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
+        Value::Map(cookie::parsed(&lines.join(";")).into())
+    }
+
     fn made(&self) -> &Made {
         self.made.get_or_init(Box::default)
     }
@@ -104,6 +112,7 @@ impl Document for Request {
             "query" => self.made().query.get_or_init(query).clone()?,
             "protocol" => Value::text(protocol(self.parts.version)),
             "header" => self.made().header.get_or_init(header).clone(),
+            "cookies" => self.made().cookies.get_or_init(|| self.cookies()).clone(),
             "body" => self.made().body.get_or_init(body).clone()?,
             "params" => Value::Map(self.params.clone().unwrap_or_default()),
             "remote" => Value::text(self.remote.to_string()),
@@ -125,13 +134,13 @@ impl Document for Request {
 
     fn names(&self) -> &'static [&'static str] {
         &[
-            "method", "scheme", "host", "path", "query", "protocol", "header", "body", "params",
-            "remote",
+            "method", "scheme", "host", "path", "query", "protocol", "header", "cookies", "body",
+            "params", "remote",
         ]
     }
 
     fn is_sent(&self, name: &str) -> bool {
-        ["body", "query", "header"].contains(&name)
+        ["body", "query", "header", "cookies"].contains(&name)
     }
 
     /// As it came, a request holds the buffer that its connection read it into.
@@ -197,6 +206,7 @@ mod tests {
             "method": "POST", "scheme": "http", "host": "here", "path": "/a%20b/7",
             "query": {"x": ["1", "2"]}, "protocol": "HTTP/1.1",
             "header": {"host": "here", "x-a": "b", "content-type": "application/json"},
+            "cookies": {},
             "body": [1], "params": {"id": "7"}, "remote": "127.0.0.1:9",
         });
         let request = document(request);

@@ -183,7 +183,7 @@ fn header_value(name: &str, value: &Value) -> Result<HeaderValue, Error> {
 
 /// A reply that says these headers too: `vary` and `set-cookie` beside what it says there itself,
 /// the others in place of that.
-pub(super) fn with_headers(
+pub(crate) fn with_headers(
     flow: &Flow,
     reply: Value,
     headers: Vec<(&'static str, ByteString)>,

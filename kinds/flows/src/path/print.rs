@@ -37,7 +37,8 @@ static INFO: Kind = Kind {
 const OUT: usize = 1;
 
 /// Headers that nobody is shown, by whatever name they are asked for.
-const SHY_HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "set-cookie"];
+const SHY_HEADERS: [&str; 5] =
+    ["authorization", "proxy-authorization", "cookie", "cookies", "set-cookie"];
 /// So many values are looked at for one unit of work, in search of those.
 const VALUES_PER_UNIT: u64 = 8;
 /// So many lines may wait to be written; past it they are counted only.

@@ -20,7 +20,7 @@ use sinew_flow::{Error, Value};
 const OUT: usize = 1;
 
 /// A header of a request, or of a mapping that stands for one; several of one name are joined.
-fn header(packet: &Value, name: &str) -> Result<Option<ByteString>, Error> {
+pub(crate) fn header(packet: &Value, name: &str) -> Result<Option<ByteString>, Error> {
     match packet.field("header")?.field(name)? {
         Value::Text(text) => Ok(Some(text)),
         _ => Ok(None),

@@ -21,7 +21,8 @@ pub(super) fn errors(parameters: &Parameters<'_>) -> Answers {
         "jwt" if item_json(parameters.yaml("require")).is_null() => plain(&[401]),
         "jwt" => plain(&[401, 403]),
         "basic" | "verify" => plain(&[401]),
-        "session" => plain(&[401, 403]),
+        "session" if text("do") == "find" => plain(&[401, 403]),
+        "session" => plain(&[403]),
         "password" if item_json(parameters.yaml("hash")).is_null() => {
             vec![(400, Some(JSON)), (422, Some(JSON))]
         }
@@ -121,6 +122,9 @@ pub(super) fn scheme(parameters: &Parameters<'_>) -> Option<Json> {
     let text = |name| parameters.text(name);
     match parameters.kind.name {
         "basic" => Some(json!({"type": "http", "scheme": "basic"})),
+        "session" if text("do") == "find" => {
+            Some(json!({"type": "apiKey", "in": "cookie", "name": text("cookie")}))
+        }
         "verify" => {
             let why = "An HMAC of the body, made with a secret that both sides know.";
             let name = text("header").to_ascii_lowercase();
