@@ -265,6 +265,33 @@ fn where_a_line_is_answered_before_it_is_kept_a_kill_loses_lines() {
 }
 
 #[test]
+fn a_file_that_is_followed_ends_with_its_run() {
+    let folder = folder("import_followed");
+    let text = "- {kind: timer, name: t, interval: 1ms, deadline: 1h, ports: {out: [{name: f, port: in}]}}
+- {kind: file, name: f, path: data, follow: true, checkpoint: mark, ports: {out: [{name: o, port: in}]}}
+- {kind: append, name: o, path: out, as: text}
+";
+    fs::write(folder.join("graph.yaml"), text).expect("a place for it");
+    fs::write(folder.join("data"), "a\n").expect("a place for it");
+    let mut command = Command::new(SINEW);
+    command.args(["run", "--json"]).arg(folder.join("graph.yaml"));
+    let running = Running::start(command);
+    let is = |file: &str, expected: &str| {
+        fs::read_to_string(folder.join(file)).unwrap_or_default().contains(expected)
+    };
+    wait_until("the line has come", || is("out", "a\n"));
+    fs::write(folder.join("data"), "a\nb\n").expect("a place for it");
+    wait_until("the next line has come", || is("out", "a\nb\n"));
+    running.signal(Signal::TERM);
+    let report = running.answer().ended_with(0).json();
+    assert_eq!(report["outcome"], "stopped", "{report}");
+    let flow = &report["domains"][0]["nodes"][0]["flow"];
+    assert_eq!((&flow["packets"], &flow["errors"]), (&1.into(), &0.into()), "it was not cancelled");
+    // Saved as it ended: the next run reads neither again.
+    assert!(is("mark", "\"offset\":4,"));
+}
+
+#[test]
 fn an_import_into_a_database_that_is_none_says_so() {
     let import = Import::new("import_no_database", FEW, &[]);
     fs::write(import.path("orders.db"), "no database at all, but long enough to look like one")

@@ -212,6 +212,17 @@ impl<'a> At<'a> {
         Beginning { program: Rc::clone(&self.flow.program), node: self.node }
     }
 
+    /// Waits until its graph is left: the domain stops, or an edit has brought another graph. A flow
+    /// that has no end of its own ends then.
+    pub async fn left(self) {
+        self.flow.program.ending.wait().await;
+    }
+
+    /// Whether it is left already.
+    pub fn is_left(self) -> bool {
+        self.flow.program.ending.is_set()
+    }
+
     /// Whether some node further back has put something around this packet.
     pub fn is_within(self) -> bool {
         self.calls.things().next().is_some()

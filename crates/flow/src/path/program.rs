@@ -16,6 +16,7 @@ use sinew_control::Supervisor;
 use sinew_core::clock::Clock;
 use sinew_core::panics;
 use sinew_spec::plan::Plan;
+use tokio::sync::Notify;
 
 use crate::at_work::{AtWork, NOBODY};
 use crate::budget::SLICE;
@@ -39,6 +40,32 @@ pub struct Program {
     pub(crate) pool: Pool,
     /// Whether anybody asks for spans.
     pub(crate) is_traced: bool,
+    pub(crate) ending: Ending,
+}
+
+/// Whether a program is left: the domain stops, or an edit has brought another one.
+#[derive(Default)]
+pub(crate) struct Ending {
+    is_set: Cell<bool>,
+    told: Notify,
+}
+
+impl Ending {
+    pub(crate) fn set(&self) {
+        self.is_set.set(true);
+        self.told.notify_waiters();
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.get()
+    }
+
+    pub(crate) async fn wait(&self) {
+        let told = self.told.notified();
+        if !self.is_set() {
+            told.await;
+        }
+    }
 }
 
 /// A node of a program.
@@ -140,7 +167,8 @@ impl Program {
             let leads = |port: &usize| entry.links.get(*port).is_some_and(|all| !all.is_empty());
             entry.error = entry.error.filter(leads);
         }
-        Program { entries, base: base.clone(), pool, is_traced: spans::is_on() }
+        let (base, is_traced, ending) = (base.clone(), spans::is_on(), Ending::default());
+        Program { entries, base, pool, is_traced, ending }
     }
 
     pub(crate) fn next_id(&self) -> u64 {

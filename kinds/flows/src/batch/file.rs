@@ -1,6 +1,8 @@
 //! `file`: the records of a file, each by itself, with a checkpoint.
 
 mod checkpoint;
+mod follow;
+mod keeper;
 mod reading;
 mod records;
 #[cfg(test)]
@@ -8,7 +10,7 @@ mod tests;
 
 use std::cell::Cell;
 use std::future::ready;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,10 +21,13 @@ use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
     At, Error, FLOW, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input, output,
 };
+use tokio::time::timeout_at;
 
 use self::checkpoint::ElementCounts;
+use self::keeper::{Keeper, KeptAt};
 use self::reading::{Order, Reading, saved_at};
-use self::records::{FilePlace, Format, Known, Record};
+use self::records::{FilePlace, Format, Known, Manner, Record};
+use super::watch::FolderWatch;
 use crate::path::for_each::ELEMENT_WORK;
 use crate::script::template::Template;
 
@@ -66,9 +71,14 @@ static INFO: Kind = Kind {
         Parameter::new("line_size_max", ParameterType::Size { min_bytes: 16, max_bytes: 64 << 20 })
             .or("1MiB")
             .doc("Longest line, row or whole file. A longer one fails the whole."),
-        Parameter::new("checkpoint", ParameterType::Text).or("\"\"").doc(
-            "A file, relative to the folder of the spec, that says once a second how far it is, \
-             and at the end that it is done. Empty: none.",
+        Parameter::new("checkpoint", ParameterType::Yaml).or("\"\"").doc(
+            "What says once a second how far it is, and at the end that it is done: a file, \
+             relative to the folder of the spec, or an entry {store: NAME, key: expression}. \
+             Empty: none.",
+        ),
+        Parameter::new("follow", ParameterType::Bool).or("false").doc(
+            "Whether it waits for more at the end of the file, also when another file takes its \
+             place or it is cut. Then it ends with its flow, its domain or its graph.",
         ),
     ],
     ..FLOW
@@ -80,6 +90,8 @@ const REJECTED: usize = 4;
 
 /// Between two checkpoints: so much is done again at most after a kill, beside what was under way.
 const CHECKPOINT_SPACING: Duration = Duration::from_secs(1);
+/// Far away, where there is nothing to save.
+const FAR: Duration = Duration::from_secs(3600);
 /// Between two lines of the log.
 const PROGRESS_SPACING: Duration = Duration::from_secs(5);
 /// Bytes that are decoded for one unit of work, and bytes of text that only come.
@@ -89,10 +101,9 @@ const TEXT_BYTES_PER_UNIT: u64 = 1024;
 struct Files {
     path: Template,
     folder: PathBuf,
-    format: Format,
+    manner: Manner,
     concurrency: usize,
-    size_max: usize,
-    checkpoint: Option<PathBuf>,
+    keeper: Option<Keeper>,
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
@@ -119,14 +130,18 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         "ndjson" => Format::Ndjson,
         _ => Format::Lines,
     };
-    let checkpoint = Some(parameters.text("checkpoint")).filter(|path| !path.is_empty());
+    let follows = parameters.bool("follow");
+    if follows && matches!(format, Format::Whole) {
+        let text = "a whole file that is followed would never be an element".to_owned();
+        return refuse("follow", text, "write as: lines, or another");
+    }
+    let size_max = parameters.size("line_size_max") as usize;
     Ok(Box::new(Files {
         path,
         folder: parameters.base.to_owned(),
-        format,
+        manner: Manner { format, size_max, follows },
         concurrency: parameters.integer("concurrency") as usize,
-        size_max: parameters.size("line_size_max") as usize,
-        checkpoint: checkpoint.map(|_| parameters.path("checkpoint")),
+        keeper: Keeper::of(parameters)?,
     }))
 }
 
@@ -134,7 +149,10 @@ impl FlowNode for Files {
     fn attach(&mut self, site: &NodeContext) {
         if site.resources.is_trial() {
             // A test changes no file.
-            self.checkpoint = None;
+            self.keeper = None;
+        }
+        if let Some(keeper) = &mut self.keeper {
+            keeper.attach(site);
         }
     }
 
@@ -153,29 +171,37 @@ enum Outcome {
 impl Files {
     async fn carry_out(&self, at: At<'_>, packet: Value) -> Result<Value, Error> {
         let path = self.path.render(at.flow(), &packet).await?;
+        let kept = self.keeper.as_ref().map(|keeper| keeper.find(at, &packet)).transpose()?;
         drop(packet);
         let Some(path) = path.as_text() else {
             let text = format!("the path of a file is a text, this is {}", path.sort());
             return Err(Error::new(text).with_status(400));
         };
+        // Before the first look: nothing that comes after it is missed.
+        let folder = self.folder.join(path).parent().map(Path::to_owned).unwrap_or_default();
+        let watch = self.manner.follows.then(|| FolderWatch::new(&folder));
         let order = Order {
             folder: self.folder.clone(),
             path: path.to_owned(),
             is_foreign: self.path.constant().is_none(),
-            format: self.format,
-            size_max: self.size_max,
-            checkpoint: self.checkpoint.clone(),
+            manner: self.manner,
+            saved: match &kept {
+                Some(kept) => kept.read(at).await?,
+                None => None,
+            },
+            checkpoint: kept.as_ref().map(KeptAt::to_string),
         };
         let reading = at.pool().run_slow(move || Reading::open(order)).await??;
-        let mut journal = Journal::new(at, &reading, self.checkpoint.clone());
+        let mut journal = Journal::new(at, &reading, kept);
         let has_failed = Cell::new(false);
-        let batches = stream::try_unfold(reading, |mut reading| async {
-            let read = move || (reading.next(), reading);
-            let (records, reading) = at.pool().run_slow(read).await?;
-            let records = records?;
-            let is_over = records.is_empty();
-            let batch = stream::iter(records.into_iter().map(Ok::<_, Error>));
-            Ok((!is_over).then_some((batch, reading)))
+        let batches = stream::try_unfold(reading, |reading| {
+            let (watch, has_failed) = (watch.as_ref(), &has_failed);
+            async move {
+                let next = more(at, reading, watch, has_failed).await?;
+                let batch =
+                    |records: Vec<Record>| stream::iter(records.into_iter().map(Ok::<_, Error>));
+                Ok(next.map(|(records, reading)| (batch(records), reading)))
+            }
         });
         let records = batches.try_flatten().take_while(|_| ready(!has_failed.get()));
         let elements = records.map(async |record| {
@@ -192,10 +218,15 @@ impl Files {
         // In the order of the file: what lies before the last of them is answered.
         let mut elements = pin!(elements.buffered(self.concurrency));
         let mut errors = Vec::new();
-        while let Some((place, outcome)) = elements.next().await {
-            match (place, outcome) {
-                (_, Outcome::Failed(error)) => errors.push(error),
-                (Some(place), outcome) if errors.is_empty() => {
+        loop {
+            let Ok(next) = timeout_at(journal.due().into(), elements.next()).await else {
+                journal.save().await?;
+                continue;
+            };
+            match next {
+                None => break,
+                Some((_, Outcome::Failed(error))) => errors.push(error),
+                Some((Some(place), outcome)) if errors.is_empty() => {
                     journal.add(place, &outcome);
                     journal.look().await?;
                 }
@@ -208,7 +239,7 @@ impl Files {
 
     async fn element(&self, at: At<'_>, record: Record) -> Outcome {
         let Record { file, number, raw, value, .. } = record;
-        let bytes_per_unit = match self.format {
+        let bytes_per_unit = match self.manner.format {
             Format::Csv { .. } | Format::Ndjson => BYTES_PER_UNIT,
             Format::Whole | Format::Lines => TEXT_BYTES_PER_UNIT,
         };
@@ -237,13 +268,48 @@ impl Files {
     }
 }
 
+/// The records that come next; `None` after the last one. Of a file that is followed, none comes
+/// after that as soon as its graph is left, or an element has failed.
+async fn more(
+    at: At<'_>,
+    mut reading: Reading,
+    watch: Option<&FolderWatch>,
+    has_failed: &Cell<bool>,
+) -> Result<Option<(Vec<Record>, Reading)>, Error> {
+    loop {
+        // Also where more comes all the time.
+        if watch.is_some() && at.is_left() {
+            return Ok(None);
+        }
+        let read = move || (reading.next(), reading);
+        let (records, back) = at.pool().run_slow(read).await?;
+        reading = back;
+        reading.notes.drain(..).for_each(|note| at.say(format_args!("{note}")));
+        let records = records?;
+        let Some(watch) = watch.filter(|_| records.is_empty()) else {
+            return Ok((!records.is_empty()).then_some((records, reading)));
+        };
+        tokio::select! {
+            biased;
+            () = at.left() => {}
+            () = watch.changed() => {}
+        }
+        if has_failed.get() {
+            return Ok(None);
+        }
+    }
+}
+
 /// How far it is, on the disk and in the log.
 struct Journal<'a> {
     at: At<'a>,
     names: Arc<[String]>,
-    path: Option<PathBuf>,
+    kept: Option<KeptAt>,
     /// `None` before the first element of this flow.
     last: Option<(Arc<Known>, FilePlace)>,
+    /// Whether that was not saved yet.
+    is_new: bool,
+    follows: bool,
     counts: ElementCounts,
     saved: Instant,
     told: Instant,
@@ -255,13 +321,15 @@ struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    fn new(at: At<'a>, reading: &Reading, path: Option<PathBuf>) -> Journal<'a> {
+    fn new(at: At<'a>, reading: &Reading, kept: Option<KeptAt>) -> Journal<'a> {
         let now = Instant::now();
         Journal {
             at,
-            names: reading.names().into(),
-            path,
+            names: reading.names.as_slice().into(),
+            kept,
             last: None,
+            is_new: false,
+            follows: reading.order.manner.follows,
             counts: reading.counts,
             saved: now,
             told: now,
@@ -275,11 +343,11 @@ impl<'a> Journal<'a> {
     /// An element, the next in the order of the file, is answered.
     fn add(&mut self, place: (Arc<Known>, FilePlace), outcome: &Outcome) {
         if let Some((known, last)) = &self.last
-            && known.at != place.0.at
+            && (known.at, known.inode) != (place.0.at, place.0.inode)
         {
             self.bytes_before += last.offset;
         }
-        self.last = Some(place);
+        (self.last, self.is_new) = (Some(place), true);
         self.counts.read += 1;
         match outcome {
             Outcome::Done => self.counts.done += 1,
@@ -293,19 +361,25 @@ impl<'a> Journal<'a> {
             self.told = Instant::now();
             self.tell();
         }
-        if self.path.is_some() && self.saved.elapsed() >= CHECKPOINT_SPACING {
+        if Instant::now() >= self.due() {
             self.save().await?;
         }
         Ok(())
     }
 
+    /// When it is to be saved next, if nothing else comes.
+    fn due(&self) -> Instant {
+        let has_to = self.is_new && self.kept.is_some();
+        if has_to { self.saved + CHECKPOINT_SPACING } else { self.saved + FAR }
+    }
+
     async fn save(&mut self) -> Result<(), Error> {
-        let Some((path, (known, place))) = self.path.clone().zip(self.last.clone()) else {
-            return Ok(());
-        };
-        let saved = saved_at(&self.names, &known, place, self.counts);
-        self.at.pool().run_slow(move || saved.write(&path)).await??;
         self.saved = Instant::now();
+        if let (Some(kept), Some((known, place))) = (&self.kept, &self.last)
+            && std::mem::take(&mut self.is_new)
+        {
+            kept.write(self.at, saved_at(&self.names, known, *place, self.counts)).await?;
+        }
         Ok(())
     }
 
@@ -314,6 +388,11 @@ impl<'a> Journal<'a> {
         let (done, left) = (read.saturating_sub(self.bytes_begun), self.bytes.saturating_sub(read));
         let left_s = self.begun.elapsed().as_secs_f64() * left as f64 / done.max(1) as f64;
         let ElementCounts { read: elements, rejected, .. } = self.counts;
+        if self.follows {
+            return self.at.say(format_args!(
+                "{read} bytes, {elements} elements, {rejected} rejected; more may come"
+            ));
+        }
         self.at.say(format_args!(
             "{read} of {} bytes, {elements} elements, {rejected} rejected; {left_s:.0} s left",
             self.bytes

@@ -3,3 +3,4 @@
 pub(crate) mod append;
 pub(crate) mod file;
 pub(crate) mod once;
+mod watch;

@@ -8,12 +8,15 @@ use sinew_core::catalogue::{Kind, Parameter, ParameterType, ParameterValue};
 use sinew_core::clock::now_ns;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::{Made, Parameters, Refusal};
-use sinew_flow::{Error, FLOW, FlowEntry, Make, OpenResource, Pool, Resource, Resources, Value};
+use sinew_flow::{
+    At, Error, FLOW, FlowEntry, Make, OpenResource, Pool, Resource, Resources, Value,
+};
 use sinew_spec::plan::Node;
-use sinew_spec::suggest;
+use sinew_spec::{Span, suggest};
 
+use super::cbor;
 use super::disk::Disk;
-use super::entries::{Asked, Counts, Outcome, StoreLimits, Table, carry_out};
+use super::entries::{Act, Asked, Counts, Outcome, StoreLimits, Table, carry_out};
 use super::memory::Memory;
 
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Resource(make) };
@@ -108,7 +111,18 @@ fn stores<'a>(parameters: &Parameters<'a>) -> impl Iterator<Item = &'a Node> + C
 /// # Errors
 /// There is none of this name.
 pub(super) fn named(parameters: &Parameters<'_>) -> Result<String, Refusal> {
-    let name = parameters.text("store");
+    named_at(parameters, parameters.text("store"), parameters.span("store"))
+}
+
+/// The same of one that is named elsewhere.
+///
+/// # Errors
+/// There is none of this name.
+pub(crate) fn named_at(
+    parameters: &Parameters<'_>,
+    name: &str,
+    span: Span,
+) -> Result<String, Refusal> {
     let names = stores(parameters).map(|node| node.name.as_str());
     if names.clone().any(|store| store == name) {
         return Ok(name.to_owned());
@@ -118,11 +132,11 @@ pub(super) fn named(parameters: &Parameters<'_>) -> Result<String, Refusal> {
         Some(_) => suggest(name, names),
         None => format!("add '- {{kind: store, name: {name}}}'"),
     };
-    Err(Refusal::new(parameters.span("store"), message, help))
+    Err(Refusal::new(span, message, help))
 }
 
 /// A store that is open.
-pub(super) struct Store {
+pub(crate) struct Store {
     limits: StoreLimits,
     pub(super) counts: Arc<Counts>,
     place: Place,
@@ -151,6 +165,28 @@ impl Store {
             }
             Place::Disk(disk) => disk.carry_out(pool, asked, self.limits, &self.counts).await,
         }
+    }
+
+    /// The value of an entry, if there is one.
+    ///
+    /// # Errors
+    /// What the disk says, or the entry is none.
+    pub(crate) async fn get(&self, at: At<'_>, key: &str) -> Result<Option<Value>, Error> {
+        let asked = Asked { key: key.into(), act: Act::Get, expire_ms: None };
+        match self.carry_out(at.pool(), asked).await? {
+            Outcome::Is(bytes) => cbor::value(&bytes).map(Some),
+            Outcome::Missing | Outcome::Differs => Ok(None),
+        }
+    }
+
+    /// Gives an entry a value, for good.
+    ///
+    /// # Errors
+    /// What the limits or the disk say.
+    pub(crate) async fn set(&self, at: At<'_>, key: &str, value: &Value) -> Result<(), Error> {
+        let act = Act::Set(cbor::bytes(value, self.value_max())?);
+        let asked = Asked { key: key.into(), act, expire_ms: None };
+        self.carry_out(at.pool(), asked).await.map(drop)
     }
 
     /// What it holds and has counted.

@@ -170,7 +170,10 @@ impl Batch {
         }
         at.flow().spend(ELEMENT_WORK)?;
         // What is malformed fails by itself, and not with it all others.
-        let packet = at.flow().resolve(packet)?;
+        let packet = match packet {
+            Value::Document(_) => at.flow().resolve(packet)?,
+            other => other.clone(),
+        };
         let size = size(&packet);
         if size > self.size_max {
             let text =

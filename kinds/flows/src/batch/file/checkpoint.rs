@@ -1,5 +1,6 @@
 //! How far a file was read, in a file of its own that is whole after any kill.
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -65,12 +66,21 @@ impl Saved {
         let bytes = match read() {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(wrong(path, &error)),
+            Err(error) => return Err(unreadable(&path.display(), &error)),
         };
-        let saved: Saved = serde_json::from_slice(&bytes).map_err(|error| wrong(path, &error))?;
+        Saved::parse(&bytes, &path.display()).map(Some)
+    }
+
+    /// What these bytes say, which stand at `place`.
+    ///
+    /// # Errors
+    /// They are something else.
+    pub(super) fn parse(bytes: &[u8], place: &dyn Display) -> Result<Saved, Error> {
+        let saved: Saved =
+            serde_json::from_slice(bytes).map_err(|error| unreadable(place, &error))?;
         match saved.sinew_checkpoint {
-            VERSION => Ok(Some(saved)),
-            other => Err(wrong(path, &format_args!("its version is {other}, not {VERSION}"))),
+            VERSION => Ok(saved),
+            other => Err(unreadable(place, &format_args!("its version is {other}, not {VERSION}"))),
         }
     }
 
@@ -98,10 +108,10 @@ impl Saved {
     }
 }
 
-fn wrong(path: &Path, why: &dyn std::fmt::Display) -> Error {
-    let path = path.display();
+/// What is at `place` is no checkpoint.
+pub(super) fn unreadable(place: &dyn Display, why: &dyn Display) -> Error {
     Error::new(format_args!(
-        "'{path}' is no checkpoint that can be read: {why}; name another file, or remove it to \
-         begin from the start"
+        "'{place}' is no checkpoint that can be read: {why}; name another, or remove it to begin \
+         from the start"
     ))
 }

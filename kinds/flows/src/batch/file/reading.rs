@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use sinew_flow::Error;
 
 use super::checkpoint::{ElementCounts, Saved};
-use super::records::{FilePlace, Format, Known, Record, Records, digest_of};
+use super::follow;
+use super::records::{FilePlace, Known, Manner, Record, Records, digest_of};
 
 /// Most files that a pattern may mean.
 const FILES_MAX: usize = 10_000;
@@ -22,18 +24,23 @@ pub(super) struct Order {
     pub(super) path: String,
     /// Whether a packet had a hand in it.
     pub(super) is_foreign: bool,
-    pub(super) format: Format,
-    pub(super) size_max: usize,
-    pub(super) checkpoint: Option<PathBuf>,
+    pub(super) manner: Manner,
+    /// The place of the checkpoint, as it is shown; and what it says.
+    pub(super) checkpoint: Option<String>,
+    pub(super) saved: Option<Saved>,
 }
 
 /// Files that are read.
 pub(super) struct Reading {
-    order: Order,
-    names: Vec<String>,
+    pub(super) order: Order,
+    pub(super) names: Vec<String>,
     /// The one that is read, and its place.
-    records: Records,
+    pub(super) records: Records,
     at: usize,
+    /// Since when there is another file in the place of one that is followed.
+    pub(super) moved: Option<Instant>,
+    /// What is to be said of that.
+    pub(super) notes: Vec<String>,
     /// Why the last records were not more.
     failure: Option<Error>,
     /// Bytes of all files, and of those before the one that it begins in.
@@ -51,36 +58,52 @@ impl Reading {
     /// There are none, they cannot be read, or the checkpoint is that of others.
     pub(super) fn open(order: Order) -> Result<Reading, Error> {
         let names = names(&order)?;
-        let saved = order.checkpoint.as_deref().map(Saved::read).transpose()?.flatten();
+        let saved = order.saved.clone();
         let at = saved.as_ref().map_or(0, |saved| saved.file_at);
         let foreign = |what: &str| foreign(&order, what);
         let Some(name) = names.get(at) else {
             return Err(foreign(&format!("it has {} files, here are {}", at + 1, names.len())));
         };
-        let mut records = open(&order, name, at)?;
+        let (mut records, mut notes) = (open(&order, name, at)?, Vec::new());
         if let Some(saved) = &saved {
             if saved.files_sha256 != names_digest(&names[..=at]) {
                 return Err(foreign(&format!("its file is '{}', here it is '{name}'", saved.file)));
             }
-            let known = &records.known;
-            if known.inode != saved.inode {
-                return Err(foreign(&format!("'{name}' is another file (its inode is another)")));
+            match differs(&records.known, saved, name) {
+                None => records.go_to(saved.place())?,
+                Some(what) if !order.manner.follows => return Err(foreign(&what)),
+                Some(what) => {
+                    let is_other = records.known.inode != saved.inode;
+                    let old = is_other.then(|| follow::rotated(&order, saved)).flatten();
+                    if let Some(old) = old {
+                        records = old?;
+                    } else {
+                        let from = saved.offset;
+                        notes.push(format!(
+                            "{what}; what the file before had after byte {from} is lost"
+                        ));
+                    }
+                }
             }
-            if known.len < saved.offset {
-                let (was, is) = (saved.offset, known.len);
-                return Err(foreign(&format!("{was} bytes of '{name}' were read, it has {is}")));
-            }
-            if known.head_sha256(saved.head_len).as_ref() != Some(&saved.head_sha256) {
-                return Err(foreign(&format!("'{name}' begins otherwise")));
-            }
-            records.go_to(saved.place())?;
         }
-        let begun = saved.as_ref().map_or(FilePlace::default(), |saved| saved.place());
+        let begun = records.place();
         let counts = saved.map_or(ElementCounts::default(), |saved| saved.counts);
         let lens: Vec<u64> = names.iter().map(|name| len_of(&order, name)).collect();
         let (bytes, bytes_before) = (lens.iter().sum(), lens[..at].iter().sum());
-        let failure = None;
-        Ok(Reading { order, names, records, at, failure, bytes, bytes_before, begun, counts })
+        let (failure, moved) = (None, None);
+        Ok(Reading {
+            order,
+            names,
+            records,
+            at,
+            moved,
+            notes,
+            failure,
+            bytes,
+            bytes_before,
+            begun,
+            counts,
+        })
     }
 
     /// The records that come next; none at the end of the last file.
@@ -90,6 +113,9 @@ impl Reading {
     pub(super) fn next(&mut self) -> Result<Vec<Record>, Error> {
         if let Some(error) = self.failure.take() {
             return Err(error);
+        }
+        if self.records.follows() {
+            follow::look(self)?;
         }
         let (mut records, mut bytes) = (Vec::new(), 0);
         while records.len() < BATCH_MAX && bytes < BATCH_BYTES {
@@ -113,17 +139,15 @@ impl Reading {
     fn step(&mut self) -> Result<Option<Record>, Error> {
         loop {
             let record = self.records.next()?;
+            if record.is_none() && self.order.manner.follows && follow::goes_on(self)? {
+                continue;
+            }
             if record.is_some() || self.at + 1 == self.names.len() {
                 return Ok(record);
             }
             self.at += 1;
             self.records = open(&self.order, &self.names[self.at], self.at)?;
         }
-    }
-
-    /// The files, in the order in which they are read.
-    pub(super) fn names(&self) -> &[String] {
-        &self.names
     }
 }
 
@@ -149,13 +173,26 @@ pub(super) fn saved_at(
     }
 }
 
+/// Why the file is not that of the checkpoint.
+pub(super) fn differs(known: &Known, saved: &Saved, name: &str) -> Option<String> {
+    let (was, is) = (saved.offset, known.len);
+    if known.inode != saved.inode {
+        return Some(format!("'{name}' is another file (its inode is another)"));
+    }
+    if is < was {
+        return Some(format!("{was} bytes of '{name}' were read, it has {is}"));
+    }
+    (known.head_sha256(saved.head_len).as_ref() != Some(&saved.head_sha256))
+        .then(|| format!("'{name}' begins otherwise"))
+}
+
 fn names_digest(names: &[String]) -> String {
     digest_of(names.join("\0").as_bytes())
 }
 
-fn open(order: &Order, name: &str, at: usize) -> Result<Records, Error> {
-    let what = (order.format, order.size_max);
-    Records::open((&order.folder.join(name), name, at), what, order.checkpoint.is_some())
+pub(super) fn open(order: &Order, name: &str, at: usize) -> Result<Records, Error> {
+    let place = (&*order.folder.join(name), name, at);
+    Records::open(place, order.manner, order.checkpoint.is_some())
 }
 
 fn len_of(order: &Order, name: &str) -> u64 {
@@ -164,7 +201,7 @@ fn len_of(order: &Order, name: &str) -> u64 {
 }
 
 fn foreign(order: &Order, what: &str) -> Error {
-    let path = order.checkpoint.as_deref().unwrap_or(Path::new("")).display();
+    let path = order.checkpoint.as_deref().unwrap_or_default();
     Error::new(format_args!(
         "the checkpoint '{path}' is not of what is to be read: {what}; bring back what it was \
          made of, name another checkpoint, or remove it to begin from the start"
@@ -182,7 +219,7 @@ fn names(order: &Order) -> Result<Vec<String>, Error> {
     if path.is_empty() || path.contains('\0') {
         return wrong("the path of the file is empty, or has a zero byte in it".into());
     }
-    if !path.contains(['*', '?', '[']) || folder.join(path).exists() {
+    if order.manner.follows || !path.contains(['*', '?', '[']) || folder.join(path).exists() {
         return Ok(vec![path.clone()]);
     }
     let pattern = Path::new(&glob::Pattern::escape(&folder.to_string_lossy())).join(path);

@@ -1,9 +1,9 @@
 //! The records of a file, one after the other, in bounded memory. All of it blocks: it is for a
 //! thread of the pool.
 
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -94,7 +94,30 @@ pub(super) struct Records {
     buffer: Vec<u8>,
     taken: usize,
     csv: Csv,
+    /// Whether what stands before the first record was there.
+    is_begun: bool,
+    /// More may come at its end: a last record without an end is none yet.
+    follows: bool,
     is_over: bool,
+}
+
+/// How a file is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    pub(super) format: Format,
+    pub(super) size_max: usize,
+    pub(super) follows: bool,
+}
+
+/// What has become of a file that is followed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    Same,
+    Grown,
+    /// It has fewer bytes than were read of it, or begins otherwise.
+    Cut,
+    /// There is another file in its place.
+    Moved,
 }
 
 /// What CSV needs.
@@ -112,7 +135,7 @@ impl Records {
     /// It is not there (404), no file, or another flow has it (409).
     pub(super) fn open(
         (path, name, at): (&Path, &str, usize),
-        (format, size_max): (Format, usize),
+        manner: Manner,
         is_ours: bool,
     ) -> Result<Records, Error> {
         let fail = |error: io::Error| {
@@ -142,13 +165,24 @@ impl Records {
         (&mut file).take(HEAD_LEN as u64).read_to_end(&mut head).map_err(fail)?;
         file.seek(SeekFrom::Start(0)).map_err(fail)?;
         let known = Known { name: name.to_owned(), at, inode: state.ino(), len: state.len(), head };
+        let Manner { format, size_max, follows } = manner;
         let separator = if let Format::Csv { separator, .. } = format { separator } else { b',' };
         let reader = ReaderBuilder::new().delimiter(separator).build();
         let csv = Csv { reader, fields: vec![0; 1024], ends: vec![0; 64], columns: None };
         let (known, place) = (Arc::new(known), FilePlace::default());
-        let (buffer, taken, is_over) = (Vec::new(), 0, false);
-        let mut records =
-            Records { file, known, format, size_max, place, buffer, taken, csv, is_over };
+        let mut records = Records {
+            file,
+            known,
+            format,
+            size_max,
+            place,
+            buffer: Vec::new(),
+            taken: 0,
+            csv,
+            is_begun: false,
+            follows,
+            is_over: false,
+        };
         records.begin()?;
         Ok(records)
     }
@@ -160,9 +194,11 @@ impl Records {
             self.take(MARK.len());
         }
         if !matches!(self.format, Format::Csv { has_header: true, .. }) {
+            self.is_begun = !self.buffer.is_empty();
             return Ok(());
         }
         let Some((_, _, fields)) = self.row()? else { return Ok(()) };
+        self.is_begun = true;
         let columns = fields?;
         let twice = columns.iter().enumerate().find(|(at, name)| columns[..*at].contains(name));
         if let Some((_, name)) = twice {
@@ -179,10 +215,46 @@ impl Records {
             return Ok(());
         }
         self.file.seek(SeekFrom::Start(place.offset)).map_err(|error| self.broken(&error))?;
-        (self.place, self.taken) = (place, 0);
+        (self.place, self.taken, self.is_begun) = (place, 0, true);
         self.buffer.clear();
         self.csv.reader.reset();
         self.is_over = matches!(self.format, Format::Whole);
+        Ok(())
+    }
+
+    /// Goes back to the beginning of a file that was cut, and is another one now.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn restart(&mut self) -> Result<(), Error> {
+        self.file.seek(SeekFrom::Start(0)).map_err(|error| self.broken(&error))?;
+        (self.place, self.taken, self.is_begun) = (FilePlace::default(), 0, false);
+        self.buffer.clear();
+        self.csv.reader.reset();
+        self.csv.columns = None;
+        self.know(0)
+    }
+
+    /// Takes more of its beginning to know it by, if it was too short for that.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn know_more(&mut self) -> Result<(), Error> {
+        match self.known.head.len() {
+            HEAD_LEN.. => Ok(()),
+            len => self.know(len),
+        }
+    }
+
+    /// Knows it by its beginning as it is now, after so many bytes that are known.
+    fn know(&mut self, from: usize) -> Result<(), Error> {
+        let broken = |error: io::Error| self.broken(&error);
+        let len = self.file.metadata().map_err(broken)?.len();
+        let mut head = self.known.head[..from].to_vec();
+        head.resize(HEAD_LEN.min(usize::try_from(len).unwrap_or(HEAD_LEN)).max(from), 0);
+        self.file.read_exact_at(&mut head[from..], from as u64).map_err(broken)?;
+        let Known { name, at, inode, .. } = &*self.known;
+        self.known = Arc::new(Known { name: name.clone(), at: *at, inode: *inode, len, head });
         Ok(())
     }
 
@@ -191,12 +263,50 @@ impl Records {
     /// # Errors
     /// It cannot be read, or a record is too long.
     pub(super) fn next(&mut self) -> Result<Option<Record>, Error> {
+        if !self.is_begun && !self.is_over {
+            self.begin()?;
+        }
         match self.format {
             _ if self.is_over => Ok(None),
             Format::Whole => self.whole().map(Some),
             Format::Csv { .. } => self.csv_record(),
             Format::Lines | Format::Ndjson => self.line(),
         }
+    }
+
+    /// What has become of the file, which is at `path`.
+    ///
+    /// # Errors
+    /// It cannot be read any more.
+    pub(super) fn look(&self, path: &Path) -> Result<Look, Error> {
+        let broken = |error: io::Error| self.broken(&error);
+        let len = self.file.metadata().map_err(broken)?.len();
+        let read = self.place.offset + (self.buffer.len() - self.taken) as u64;
+        let mut head = vec![0; self.known.head.len()];
+        // What is shorter than its beginning was is cut, too.
+        let begins = self.file.read_exact_at(&mut head, 0).is_ok() && head == self.known.head;
+        let other = fs::metadata(path).is_ok_and(|state| state.ino() != self.known.inode);
+        Ok(match len {
+            _ if len < read || !begins => Look::Cut,
+            _ if len > read => Look::Grown,
+            _ if other => Look::Moved,
+            _ => Look::Same,
+        })
+    }
+
+    /// Where the first byte lies that is in no record yet.
+    pub(super) fn place(&self) -> FilePlace {
+        self.place
+    }
+
+    /// Nothing more comes: what is left is its last record.
+    pub(super) fn end(&mut self) {
+        self.follows = false;
+    }
+
+    /// Whether more may come.
+    pub(super) fn follows(&self) -> bool {
+        self.follows
     }
 
     fn whole(&mut self) -> Result<Record, Error> {
@@ -222,6 +332,9 @@ impl Records {
                 }
                 looked = rest.len();
                 if self.fill()? == 0 {
+                    if self.follows {
+                        return Ok(None);
+                    }
                     break self.buffer.len() - self.taken;
                 }
             };
@@ -247,7 +360,7 @@ impl Records {
 
     fn csv_record(&mut self) -> Result<Option<Record>, Error> {
         let Some((number, raw, fields)) = self.row()? else {
-            self.is_over = true;
+            self.is_over = !self.follows;
             return Ok(None);
         };
         let value = fields.and_then(|fields| match &self.csv.columns {
@@ -271,9 +384,10 @@ impl Records {
     fn row(&mut self) -> Result<Option<(u64, Bytes, Result<Vec<ByteString>, Error>)>, Error> {
         let (mut read, mut filled, mut ended) = (0, 0, 0);
         loop {
-            if self.taken + read == self.buffer.len() {
-                // At the end of the file there is nothing, which says so.
-                self.fill()?;
+            // At the end of the file there is nothing, which says so.
+            if self.taken + read == self.buffer.len() && self.fill()? == 0 && self.follows {
+                self.csv.reader.reset();
+                return Ok(None);
             }
             let Csv { reader, fields, ends, .. } = &mut self.csv;
             let input = &self.buffer[self.taken + read..];
@@ -336,7 +450,7 @@ impl Records {
         let read = self.file.read(&mut self.buffer[len..]);
         self.buffer.truncate(len + *read.as_ref().unwrap_or(&0));
         let read = read.map_err(|error| self.broken(&error))?;
-        if read == 0 {
+        if read == 0 && !self.follows {
             let now = self.file.metadata().map_err(|error| self.broken(&error))?.len();
             if now < self.place.offset {
                 let text = format!("the file has become shorter, {now} bytes, while it was read");

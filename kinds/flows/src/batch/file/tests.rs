@@ -1,6 +1,8 @@
 //! Files that are read: what their elements are, what is wrong with them, where a second flow goes
 //! on.
 
+mod follow;
+
 use std::fs;
 use std::path::Path;
 
@@ -47,12 +49,16 @@ fn counts(read: i64, done: i64, rejected: i64) -> Reply {
     Ok(Some(Value::map(counts.map(|(name, count)| (name, Value::Integer(count))))))
 }
 
+fn manner(format: Format) -> Manner {
+    Manner { format, size_max: 1000, follows: false }
+}
+
 /// All records of a file, as JSON, or what is wrong with each; with its line, and what it looks
 /// like there.
 fn records(data: &[u8], format: Format) -> Result<Vec<(u64, String, String)>, Error> {
     let folder = folder(data);
     let path = folder.path().join("data");
-    let mut records = Records::open((&path, "data", 0), (format, 1000), false)?;
+    let mut records = Records::open((&path, "data", 0), manner(format), false)?;
     let mut found = Vec::new();
     let mut places = vec![];
     while let Some(record) = records.next()? {
@@ -64,7 +70,7 @@ fn records(data: &[u8], format: Format) -> Result<Vec<(u64, String, String)>, Er
     }
     // From wherever one goes on, the rest is the same.
     for (at, place) in places.into_iter().enumerate() {
-        let mut again = Records::open((&path, "data", 0), (format, 1000), false)?;
+        let mut again = Records::open((&path, "data", 0), manner(format), false)?;
         again.go_to(place)?;
         let next = again.next()?.map(|record| record.number);
         assert_eq!(next, found.get(at + 1).map(|(number, ..)| *number), "after {:?}", found[at]);
@@ -216,7 +222,7 @@ fn a_checkpoint_of_something_else_is_refused_and_says_what_to_do() {
     fs::remove_file(&mark).expect("it is there");
     assert_eq!(resumed(folder.path()), counts(2, 2, 0));
     // While somebody else reads it so, nobody does.
-    let held = Records::open((&data, "data", 0), (Format::Lines, 1000), true).expect("a file");
+    let held = Records::open((&data, "data", 0), manner(Format::Lines), true).expect("a file");
     assert_eq!(resumed(folder.path()).expect_err("it is read").status(), 409);
     drop(held);
 }
@@ -228,6 +234,10 @@ fn what_makes_no_sense_is_refused() {
         ("path: ''", "is a text"),
         ("path: a, separator: ab", "one character"),
         ("path: a, separator: '\"'", "one character"),
+        ("path: a, as: whole, follow: true", "would never be an element"),
+        ("path: a, checkpoint: [a]", "a file, or an entry of a store"),
+        ("path: a, checkpoint: {store: s}", "a file, or an entry of a store"),
+        ("path: a, checkpoint: {store: s, key: packet.file}", "there is no store 's'"),
     ] {
         let refusals = refusals(&format!("- {{kind: file, name: f, {parameters}}}"));
         assert!(refusals[0].message.contains(expected), "{refusals:?}");
