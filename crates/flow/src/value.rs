@@ -81,6 +81,7 @@ pub trait Document: Any + fmt::Debug + Send + Sync {
 pub struct Stream {
     parts: Arc<Mutex<Option<BytesToCome>>>,
     len: Option<u64>,
+    content_type: Option<&'static str>,
 }
 
 /// What a [`Stream`] holds.
@@ -89,12 +90,23 @@ pub type BytesToCome = Pin<Box<dyn Parts<Item = Result<Bytes, Error>> + Send>>;
 impl Stream {
     /// Bytes to come.
     pub fn new(parts: impl Parts<Item = Result<Bytes, Error>> + Send + 'static) -> Stream {
-        Stream { parts: Arc::new(Mutex::new(Some(Box::pin(parts)))), len: None }
+        let parts = Arc::new(Mutex::new(Some(Box::pin(parts) as BytesToCome)));
+        Stream { parts, len: None, content_type: None }
     }
 
     /// The same, of just so many bytes; parts that come to another length end in an error.
     pub fn with_len(self, len: u64) -> Stream {
         Stream { len: Some(len), ..self }
+    }
+
+    /// The same, of bytes of this type (RFC 9110, 8.3).
+    pub fn with_content_type(self, content_type: &'static str) -> Stream {
+        Stream { content_type: Some(content_type), ..self }
+    }
+
+    /// What its bytes are, if that is known.
+    pub fn content_type(&self) -> Option<&'static str> {
+        self.content_type
     }
 
     /// How many bytes come, if that is known.

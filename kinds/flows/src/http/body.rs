@@ -56,7 +56,8 @@ impl Content {
             Value::Bytes(bytes) => (BYTES, Content::Full(bytes)),
             Value::Stream(stream) => {
                 let parts = stream.take().ok_or_else(|| Error::new(gone))?;
-                (BYTES, Content::Stream(parts, stream.known_len()))
+                let content_type = stream.content_type().map_or(BYTES, HeaderValue::from_static);
+                (content_type, Content::Stream(parts, stream.known_len()))
             }
             // In a place of its own: what writes nothing is small without.
             other => (JSON, Content::Full(Box::pin(write(other)).await?.into())),

@@ -5,6 +5,7 @@
 mod accept;
 mod begun;
 mod bind;
+mod body;
 mod callers;
 mod connection;
 mod exchange;
@@ -72,12 +73,30 @@ static PARAMETERS: &[Parameter] = &[
     time("deadline", 3600, "30s", "Longest that a flow may take; past it the answer is 504."),
     crate::work::WORK_MAX,
     time("head_deadline", 3600, "10s", "Longest that a request's head may take to come."),
-    time("body_deadline", 3600, "30s", "Longest that a request's body may take to come (408)."),
+    time(
+        "body_deadline",
+        3600,
+        "30s",
+        "Longest that a request's body may take to come (408); with 'stream' each part of it.",
+    ),
     time("idle_max", 86400, "60s", "Longest that a connection may stay open without a request."),
     time("stall_max", 3600, "30s", "Longest that a client may take nothing of its answer."),
     size("head_size_max", 8 << 10, 1 << 20, "16KiB", "Largest head of a request (431)."),
     count("headers_max", 1000, "100", "Most headers of a request (431)."),
-    size("body_size_max", 0, 1 << 30, "1MiB", "Largest body of a request (413)."),
+    size(
+        "body_size_max",
+        0,
+        1 << 40,
+        "1MiB",
+        "Largest body of a request (413); 1GiB at most without 'stream'.",
+    ),
+    parameter(
+        "stream",
+        ParameterType::Bool,
+        "false",
+        "Whether a flow begins before its request's body is there: 'body' is bytes to come then, \
+         which pass once, and are read no faster than the flow takes them.",
+    ),
     count(
         "connections_max",
         1_000_000,

@@ -125,7 +125,7 @@ impl Multipart {
 fn sent(packet: &Value) -> Result<(String, Bytes), Error> {
     if let Some(request) = Request::of(packet) {
         let content_type = request.content_type().and_then(|it| it.to_str().ok());
-        return Ok((content_type.unwrap_or_default().to_owned(), request.body_bytes().clone()));
+        return Ok((content_type.unwrap_or_default().to_owned(), request.body_bytes()?.clone()));
     }
     let content_type = packet.field("header")?.field(CONTENT_TYPE.as_str())?;
     let body = match packet.field("body")? {

@@ -1,5 +1,6 @@
 //! A request as the packet of a flow. Its fields are made when a node asks for them, and kept: a
 //! path that looks at none of them pays for none, but for a long body of JSON or a form.
+//! A body that is not gathered is a stream, and none of the rest.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -10,24 +11,34 @@ use hyper::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::http::uri::{Authority, Uri};
 use hyper::{Request as HttpRequest, Version};
-use sinew_flow::{Document, Error, Map, Value};
+use sinew_flow::{Document, Error, Map, Stream, Value};
 
+use super::body::Content;
 use super::{cookie, decode};
 
 /// A body up to here may lie in the buffer of its connection, beside the head.
 const BUFFER_LEN: usize = 8 << 10;
 
-/// A request whose body is there.
+/// A request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     parts: Parts,
-    bytes: Bytes,
+    body: Sending,
     scheme: &'static str,
     remote: SocketAddr,
     /// What the router found in the path.
     params: Option<Arc<Map>>,
     /// In a place of its own: a request of which nobody asks for it is smaller.
     made: OnceLock<Box<Made>>,
+}
+
+/// What comes behind the head of a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Sending {
+    /// All of it.
+    Whole(Bytes),
+    /// What is still to come.
+    Stream(Stream),
 }
 
 /// What was made of a request so far.
@@ -44,11 +55,11 @@ impl Request {
     #[inline]
     pub(crate) fn new(
         parts: Parts,
-        bytes: Bytes,
+        body: Sending,
         scheme: &'static str,
         remote: SocketAddr,
     ) -> Request {
-        Request { parts, bytes, scheme, remote, params: None, made: OnceLock::new() }
+        Request { parts, body, scheme, remote, params: None, made: OnceLock::new() }
     }
 
     /// A packet as the request of a listener, if it is one.
@@ -63,8 +74,40 @@ impl Request {
     }
 
     /// The body as it came.
-    pub(crate) fn body_bytes(&self) -> &Bytes {
-        &self.bytes
+    pub(crate) fn body(&self) -> Value {
+        match &self.body {
+            Sending::Whole(bytes) => Value::Bytes(bytes.clone()),
+            Sending::Stream(stream) => Value::Stream(stream.clone()),
+        }
+    }
+
+    /// The same, to be sent on.
+    ///
+    /// # Errors
+    /// Somebody has read it before.
+    pub(super) fn content(&self) -> Result<Content, Error> {
+        match &self.body {
+            Sending::Whole(bytes) => Ok(Content::Full(bytes.clone())),
+            Sending::Stream(stream) => {
+                let gone = "the request's body was read before; it passes once";
+                let parts = stream.take().ok_or_else(|| Error::new(gone))?;
+                Ok(Content::Stream(parts, stream.known_len()))
+            }
+        }
+    }
+
+    /// All of the body as it came.
+    ///
+    /// # Errors
+    /// The listener does not gather it.
+    pub(crate) fn body_bytes(&self) -> Result<&Bytes, Error> {
+        match &self.body {
+            Sending::Whole(bytes) => Ok(bytes),
+            Sending::Stream(_) => Err(Error::new(
+                "the body is a stream, and here all of it is needed; leave 'stream' out of the \
+                 listener's parameters",
+            )),
+        }
     }
 
     /// What its sender says that the body is.
@@ -103,7 +146,7 @@ impl Document for Request {
         let uri = &self.parts.uri;
         let query = || decode::form(uri.query().unwrap_or_default());
         let header = || decode::headers(&self.parts.headers);
-        let body = || decode::body(self.content_type(), &self.bytes);
+        let decode = |bytes| decode::body(self.content_type(), bytes);
         Ok(match name {
             "method" => Value::text(self.parts.method.as_str()),
             "scheme" => Value::text(self.scheme),
@@ -113,7 +156,10 @@ impl Document for Request {
             "protocol" => Value::text(protocol(self.parts.version)),
             "header" => self.made().header.get_or_init(header).clone(),
             "cookies" => self.made().cookies.get_or_init(|| self.cookies()).clone(),
-            "body" => self.made().body.get_or_init(body).clone()?,
+            "body" => match &self.body {
+                Sending::Whole(bytes) => self.made().body.get_or_init(|| decode(bytes)).clone()?,
+                Sending::Stream(_) => self.body(),
+            },
             "params" => Value::Map(self.params.clone().unwrap_or_default()),
             "remote" => Value::text(self.remote.to_string()),
             _ => Value::Null,
@@ -121,14 +167,17 @@ impl Document for Request {
     }
 
     fn price(&self, name: &str) -> u64 {
-        match name == "body" && !self.has_decoded() {
-            true => decode::price(self.content_type(), self.bytes.len()),
-            false => 0,
+        match &self.body {
+            Sending::Whole(bytes) if name == "body" && !self.has_decoded() => {
+                decode::price(self.content_type(), bytes.len())
+            }
+            _ => 0,
         }
     }
 
     fn heavy(&self) -> Option<&'static str> {
-        let is_heavy = decode::is_heavy(&self.parts.headers, self.bytes.len());
+        let Sending::Whole(bytes) = &self.body else { return None };
+        let is_heavy = decode::is_heavy(&self.parts.headers, bytes.len());
         (is_heavy && !self.has_decoded()).then_some("body")
     }
 
@@ -155,11 +204,13 @@ impl Document for Request {
         (parts.method, parts.version) = (self.parts.method.clone(), self.parts.version);
         parts.uri = Uri::try_from(self.parts.uri.to_string()).ok()?;
         parts.headers = headers;
-        let bytes = match self.bytes.len() {
-            ..=BUFFER_LEN => Bytes::copy_from_slice(&self.bytes),
-            _ => self.bytes.clone(),
+        let body = match &self.body {
+            Sending::Whole(bytes) if bytes.len() <= BUFFER_LEN => {
+                Sending::Whole(Bytes::copy_from_slice(bytes))
+            }
+            other => other.clone(),
         };
-        let mut copy = Request::new(parts, bytes, self.scheme, self.remote);
+        let mut copy = Request::new(parts, body, self.scheme, self.remote);
         copy.params = self.params.clone();
         Some(Arc::new(copy))
     }
@@ -191,7 +242,8 @@ mod tests {
         let request = hyper::Request::post(uri).header(HOST, "here").header("X-A", "b");
         let request = request.header(CONTENT_TYPE, content_type).body(()).expect("a request");
         let remote = SocketAddr::from(([127, 0, 0, 1], 9));
-        Request::new(request.into_parts().0, Bytes::from_static(body.as_bytes()), "http", remote)
+        let body = Sending::Whole(Bytes::from_static(body.as_bytes()));
+        Request::new(request.into_parts().0, body, "http", remote)
     }
 
     fn document(request: Request) -> Value {
@@ -224,7 +276,7 @@ mod tests {
         let request = request.header(HOST, host).header("X-A", "1").header("X-A", "2");
         let (parts, ()) = request.body(()).expect("a request").into_parts();
         let remote = SocketAddr::from(([127, 0, 0, 1], 9));
-        let mut request = Request::new(parts, buffer.slice(12..15), "http", remote);
+        let mut request = Request::new(parts, Sending::Whole(buffer.slice(12..15)), "http", remote);
         request.set_params(Map::from_iter([("id".into(), Value::text("7"))]));
         let whole = document(request);
         let expected = whole.to_json();

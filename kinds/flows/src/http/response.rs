@@ -63,7 +63,7 @@ pub(crate) async fn response(
 /// Fills an empty response where it stands: it is large, and to hand it on would be to copy it.
 async fn fill(flow: &Flow, response: &mut Response<Content>, value: Value) -> Result<(), Error> {
     if let Some(request) = Request::of(&value) {
-        echo(response, request);
+        echo(response, request)?;
     } else if is_answer(&value) {
         Box::pin(fill_answer(flow, response, &value)).await?;
     } else {
@@ -76,11 +76,12 @@ async fn fill(flow: &Flow, response: &mut Response<Content>, value: Value) -> Re
 }
 
 /// The body that came, as it came.
-fn echo(response: &mut Response<Content>, request: &Request) {
-    *response.body_mut() = Content::Full(request.body_bytes().clone());
+fn echo(response: &mut Response<Content>, request: &Request) -> Result<(), Error> {
+    *response.body_mut() = request.content()?;
     if let Some(content_type) = request.content_type() {
         response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
     }
+    Ok(())
 }
 
 /// A body and its type; `None` for nothing.
@@ -114,7 +115,7 @@ async fn fill_answer(
     };
     let body = field("body")?;
     let body = match Request::of(&body) {
-        Some(request) => Value::Bytes(request.body_bytes().clone()),
+        Some(request) => request.body(),
         None => body,
     };
     let content = content(flow, body).await?;
@@ -194,7 +195,7 @@ pub(crate) fn with_headers(
         if let Some(content_type) = request.content_type().and_then(|it| it.to_str().ok()) {
             own.insert(CONTENT_TYPE.as_str().into(), Value::text(content_type));
         }
-        answer.insert(BODY, Value::Bytes(request.body_bytes().clone()));
+        answer.insert(BODY, request.body());
     } else if is_answer(&reply) {
         for name in FIELDS {
             let field = match &reply {

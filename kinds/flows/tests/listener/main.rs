@@ -1,5 +1,6 @@
 //! The kind `listener` against real sockets: what is right, and what clients should not do.
 
+mod bodies;
 mod callers;
 mod http1;
 mod http2;

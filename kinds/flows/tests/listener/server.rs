@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use sinew_core::catalogue::Kind;
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
@@ -89,6 +90,19 @@ impl FlowNode for App {
                     Step::Reply(None)
                 })
             }
+            // All of the body, and no answer.
+            "/take" => {
+                let guard = Guard(query(&packet, "id"));
+                Step::wait(async move {
+                    if let Ok(Value::Stream(stream)) = packet.field("body") {
+                        let parts = stream.take().expect("nobody else reads it");
+                        parts.for_each(|_| std::future::ready(())).await;
+                    }
+                    std::future::pending::<()>().await;
+                    drop(guard);
+                    Step::Reply(None)
+                })
+            }
             "/slow" => Step::wait(async move {
                 tokio::time::sleep(Duration::from_millis(300)).await;
                 Step::Reply(Some(Value::text("slow")))
@@ -137,8 +151,12 @@ fn plan(options: &str) -> Arc<Plan> {
         "- {{kind: listener, name: listener, {port}{hosts}ports: {{out: [{{name: app, \
          port: in}}]}}, {options}}}\n- {{kind: app, name: app}}\n"
     );
+    plan_of(&text)
+}
+
+fn plan_of(text: &str) -> Arc<Plan> {
     let kinds: Vec<_> = table().iter().map(|row| row.kind).collect();
-    testing::try_plan(&text, &kinds).unwrap_or_else(|errors| panic!("{errors}"))
+    testing::try_plan(text, &kinds).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// The listener with these options, made.
@@ -167,7 +185,15 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one with these options.
     pub(crate) fn start(options: &str) -> Server {
-        let plan = plan(options);
+        Server::serve(plan(options))
+    }
+
+    /// Starts the node `listener` of a graph.
+    pub(crate) fn of_graph(text: &str) -> Server {
+        Server::serve(plan_of(text))
+    }
+
+    fn serve(plan: Arc<Plan>) -> Server {
         let source = source_of(&plan).unwrap_or_else(|refusals| panic!("{refusals:?}"));
         let mut parts = source.open(1).unwrap_or_else(|fault| panic!("{fault}"));
         let part = parts.remove(0);
@@ -293,10 +319,7 @@ impl Client {
 
     /// Reads an answer.
     pub(crate) fn answer(&mut self, has_body: bool) -> Answer {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            head += &self.line();
-        }
+        let head = self.head();
         let status = head.split(' ').nth(1).and_then(|it| it.parse().ok()).expect("a status");
         let mut answer = Answer { status, head, body: Vec::new() };
         let length = answer.header("content-length").and_then(|it| it.parse().ok());
@@ -310,6 +333,23 @@ impl Client {
             answer.body = self.bytes(length.unwrap_or(0));
         }
         answer
+    }
+
+    /// Reads a head.
+    pub(crate) fn head(&mut self) -> String {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            head += &self.line();
+        }
+        head
+    }
+
+    /// Reads a chunk; empty: the last one.
+    pub(crate) fn chunk(&mut self) -> String {
+        let size = usize::from_str_radix(self.line().trim(), 16).expect("a size");
+        let bytes = self.bytes(size);
+        self.bytes(2);
+        String::from_utf8(bytes).expect("a text")
     }
 
     fn line(&mut self) -> String {

@@ -121,7 +121,7 @@ fn set_headers(headers: &mut HeaderMap, fields: &Value) -> Result<(), String> {
 /// A body and its type: a request's own body as it came, text, bytes, a stream, else JSON.
 async fn content(flow: &Flow, value: Value) -> Result<(Option<HeaderValue>, Content), Error> {
     if let Some(packet) = Packet::of(&value) {
-        return Ok((packet.content_type().cloned(), Content::Full(packet.body_bytes().clone())));
+        return Ok((packet.content_type().cloned(), packet.content()?));
     }
     let gone = "the stream in 'body' was read before";
     let typed = Content::of(value, gone, async |it| json::write(flow, &it).await).await?;

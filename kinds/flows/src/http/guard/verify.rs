@@ -259,7 +259,7 @@ fn parts<'a>(value: &'a str, prefix: &'a str) -> impl Iterator<Item = &'a str> {
 /// The body as it came: what it was decoded to has lost that.
 fn body(packet: &Value) -> Result<Bytes, Error> {
     if let Some(request) = Request::of(packet) {
-        return Ok(request.body_bytes().clone());
+        return request.body_bytes().cloned();
     }
     match packet.field("body")? {
         Value::Text(text) => Ok(text.into_bytes()),

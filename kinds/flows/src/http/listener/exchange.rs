@@ -6,8 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
+use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Incoming};
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderValue, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING,
@@ -17,6 +16,7 @@ use hyper::{Method, Request as HttpRequest, Response, StatusCode, Version};
 use sinew_flow::{Local, Value};
 use tokio::time::timeout;
 
+use super::body::{Refused, collect, stream};
 use super::callers::{Callers, Origin};
 use super::gzip;
 use super::life::Life;
@@ -24,7 +24,7 @@ use super::log::Line;
 use super::room::{RESERVED_BODY_SIZE_MAX, RETRY_AFTER_S, SMALL_LEN, Share, Why};
 use super::worker::Worker;
 use crate::http::body::{Body, Content, Sent};
-use crate::http::request::Request;
+use crate::http::request::{Request, Sending};
 use crate::http::response::{of_error, plain, response};
 
 /// Index of the port in the kind's table.
@@ -56,16 +56,6 @@ enum Rank {
     Coming,
     /// Those that end the run or tell of it.
     Reserved,
-}
-
-/// Why a request is answered at once.
-enum Refused {
-    /// It is no request that can be served.
-    Bad(StatusCode),
-    /// Who asks may not: this sentence says why.
-    Caller(String),
-    /// There is no room for it now.
-    Room(Why),
 }
 
 /// A request on its way to be a packet.
@@ -170,9 +160,10 @@ impl Exchange {
         check(&parts, &self.worker.options.callers)?;
         let is_empty = incoming.is_end_stream();
         let len = if is_empty { 0 } else { incoming.size_hint().lower() };
+        let streams = self.worker.options.streams;
         let admitted = match len > self.worker.options.body_size_max as u64 {
             true => Err(Refused::Bad(StatusCode::PAYLOAD_TOO_LARGE)),
-            false => self.admit(&parts, len as usize, is_empty).map_err(Refused::Room),
+            false => self.admit(&parts, len as usize, is_empty || streams).map_err(Refused::Room),
         };
         if admitted.is_err() && !is_empty {
             self.life.unread.set(true);
@@ -180,7 +171,14 @@ impl Exchange {
         let (share, scheme) = (admitted?, self.worker.options.scheme());
         if is_empty {
             self.life.is_whole.set(true);
-            return Ok(Taken::Whole(packet(parts, Bytes::new(), scheme, peer)));
+            let body = Sending::Whole(Bytes::new());
+            return Ok(Taken::Whole(packet(parts, body, scheme, peer)));
+        }
+        // What ends the run is small, and sure of its place only when it is here.
+        if streams && self.rank == Rank::Ordinary {
+            let options = &self.worker.options;
+            let stream = stream(incoming, options, self.life.streams());
+            return Ok(Taken::Whole(packet(parts, Sending::Stream(stream), scheme, peer)));
         }
         let mut size_max = self.worker.options.body_size_max;
         let mut gives_way = None;
@@ -203,7 +201,7 @@ impl Exchange {
             let body = body.unwrap_or(Err(Refused::Bad(StatusCode::REQUEST_TIMEOUT)));
             let what = if body.is_ok() { &life.is_whole } else { &life.unread };
             what.set(true);
-            body.map(|bytes| packet(parts, bytes, scheme, peer))
+            body.map(|bytes| packet(parts, Sending::Whole(bytes), scheme, peer))
         })))
     }
 
@@ -357,8 +355,8 @@ impl Exchange {
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-fn packet(parts: Parts, bytes: Bytes, scheme: &'static str, peer: SocketAddr) -> Value {
-    Value::Document(Arc::new(Request::new(parts, bytes, scheme, peer)))
+fn packet(parts: Parts, body: Sending, scheme: &'static str, peer: SocketAddr) -> Value {
+    Value::Document(Arc::new(Request::new(parts, body, scheme, peer)))
 }
 
 /// What hyper leaves to us.
@@ -397,39 +395,4 @@ fn check(parts: &Parts, callers: &Callers) -> Result<(), Refused> {
     }
     let host = parts.uri.authority().map(|it| it.as_str().as_bytes()).or(host);
     callers.check(host, origin).map_err(Refused::Caller)
-}
-
-/// All of a body, if it is small enough. One that comes in one piece is not copied.
-async fn collect(
-    mut incoming: Incoming,
-    size_max: usize,
-    mut share: Option<Share>,
-) -> Result<Bytes, Refused> {
-    let (mut first, mut all) = (Bytes::new(), BytesMut::new());
-    while let Some(frame) = incoming.frame().await {
-        let Ok(frame) = frame else { return Err(Refused::Bad(StatusCode::BAD_REQUEST)) };
-        // Trailers say nothing that a flow could use.
-        let Ok(data) = frame.into_data() else { continue };
-        let len = first.len() + all.len() + data.len();
-        if len > size_max {
-            return Err(Refused::Bad(StatusCode::PAYLOAD_TOO_LARGE));
-        }
-        if share.as_mut().is_some_and(|share| !share.grow(len)) {
-            return Err(Refused::Room(Why::Held));
-        }
-        if len == data.len() {
-            first = data;
-            continue;
-        }
-        if all.is_empty() {
-            all.reserve(first.len() + data.len().max(incoming.size_hint().lower() as usize));
-            all.extend_from_slice(&take(&mut first));
-        }
-        all.extend_from_slice(&data);
-    }
-    let body = if all.is_empty() { first } else { all.freeze() };
-    Ok(match share {
-        Some(share) => share.keep(body),
-        None => body,
-    })
 }

@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -87,6 +87,8 @@ pub(super) struct Life {
     open: Cell<u32>,
     /// All of the last one is here, body and all.
     pub(super) is_whole: Cell<bool>,
+    /// Whether the body of the last one has come to its end, if it is a stream.
+    streamed: RefCell<Option<Arc<AtomicBool>>>,
     /// Since when the client takes nothing.
     stalled: Cell<Option<Round>>,
     /// When it took something last.
@@ -161,6 +163,7 @@ impl Life {
     pub(super) fn begin(&self, is_http2: bool) {
         self.in_head.set(false);
         self.is_whole.set(false);
+        self.streamed.take();
         self.is_http2.set(is_http2);
         self.is_new.set(false);
         self.is_answered.set(false);
@@ -200,13 +203,29 @@ impl Life {
     /// Whether nothing but the answer is awaited, which the client may do no more. Over HTTP/2
     /// there is always somebody who reads.
     pub(super) fn awaits_answer(&self) -> bool {
-        self.open.get() > 0 && self.is_whole.get() && !self.is_http2.get()
+        let is_whole = || self.is_whole.get() || self.is_streamed(true);
+        self.open.get() > 0 && !self.is_http2.get() && is_whole()
+    }
+
+    /// A request's body comes as a stream; what this returns is to become true at its end.
+    pub(super) fn streams(&self) -> Arc<AtomicBool> {
+        Arc::clone(self.streamed.borrow_mut().insert(Arc::default()))
+    }
+
+    /// Whether the body is a stream that has come to its end, or one that has not. Relaxed: who
+    /// reads it is of this thread, or nobody hurries.
+    fn is_streamed(&self, to_its_end: bool) -> bool {
+        let streamed = self.streamed.borrow();
+        streamed.as_ref().is_some_and(|it| it.load(Ordering::Relaxed) == to_its_end)
     }
 
     /// A request is over.
     pub(super) fn end(&self, answered: bool, now: Round) {
         self.open.set(self.open.get() - 1);
         self.since.set(now);
+        if !self.is_http2.get() && self.is_streamed(false) {
+            self.unread.set(true);
+        }
         if let Some((_, patience)) = self.last_call.get() {
             self.last_call.set(Some((now, patience)));
         }

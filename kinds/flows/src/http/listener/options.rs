@@ -12,6 +12,9 @@ use super::life::{Patience, rounds};
 use super::tls::Tls;
 use crate::work::limits;
 
+/// Largest body that is held in memory.
+const GATHERED_SIZE_MAX: usize = 1 << 30;
+
 /// What the spec says of a listener.
 pub(super) struct Options {
     pub(super) address: SocketAddr,
@@ -22,6 +25,8 @@ pub(super) struct Options {
     pub(super) head_size_max: usize,
     pub(super) headers_max: usize,
     pub(super) body_size_max: usize,
+    /// Whether a flow begins before its request's body is there.
+    pub(super) streams: bool,
     pub(super) held_size_max: usize,
     pub(super) requests_max: usize,
     pub(super) wait_max: Duration,
@@ -50,7 +55,13 @@ impl Options {
         let address = SocketAddr::new(host, parameters.integer("port") as u16);
         let callers = Callers::of(parameters, address).map_err(|refusal| vec![refusal])?;
         let (body_size_max, held_size_max) = (size("body_size_max"), size("held_size_max"));
-        if held_size_max < body_size_max {
+        let streams = parameters.bool("stream");
+        if !streams && body_size_max > GATHERED_SIZE_MAX {
+            let text = format!("a body of {body_size_max} bytes is too large to be gathered");
+            let help = "write 'stream: true', or at most 1GiB";
+            return Err(vec![Refusal::new(parameters.span("body_size_max"), text, help)]);
+        }
+        if !streams && held_size_max < body_size_max {
             let text = format!(
                 "all bodies together may have {held_size_max} bytes, and one alone {body_size_max}"
             );
@@ -69,6 +80,7 @@ impl Options {
             head_size_max: size("head_size_max"),
             headers_max: count("headers_max"),
             body_size_max,
+            streams,
             held_size_max,
             requests_max: count("requests_max"),
             wait_max: parameters.duration("wait_max"),

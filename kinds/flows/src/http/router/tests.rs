@@ -10,6 +10,7 @@ use sinew_flow::Reply;
 use sinew_spec::{Data, Entry, Item, Span};
 
 use super::*;
+use crate::http::request::Sending;
 use crate::testing::{refusals, reply, try_plan};
 
 /// Index of `out[0]`.
@@ -128,7 +129,12 @@ fn what_is_no_request_is_an_error() {
 fn request(method: &str, path: &str) -> Value {
     let request = hyper::Request::builder().method(method).uri(path).body(()).expect("a request");
     let remote = SocketAddr::from(([127, 0, 0, 1], 9));
-    let request = Request::new(request.into_parts().0, Bytes::from_static(b"b"), "http", remote);
+    let request = Request::new(
+        request.into_parts().0,
+        Sending::Whole(Bytes::from_static(b"b")),
+        "http",
+        remote,
+    );
     Value::Document(Arc::new(request))
 }
 
