@@ -161,8 +161,9 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         "kinds/flows/src",
         &[
             &["json", "script", "testing", "work"],
+            &["framing"],
             &["bridge", "check", "http", "path"],
-            &["batch", "data"],
+            &["batch", "data", "streams"],
         ],
     ),
     (

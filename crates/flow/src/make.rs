@@ -175,6 +175,11 @@ impl FlowFixture {
         flow.open(node, port, packet).await
     }
 
+    /// Lets what has no end of its own end, as a stop does.
+    pub fn retire(&self) {
+        self.program.retirement.begin();
+    }
+
     /// Where a source begins its flows, for who serves it without a worker.
     ///
     /// # Panics

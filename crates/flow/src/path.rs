@@ -1,5 +1,6 @@
 //! What a flow node is, and what it sees.
 
+pub(crate) mod beside;
 pub(crate) mod branches;
 pub(crate) mod children;
 pub(crate) mod outlet;
@@ -210,17 +211,6 @@ impl<'a> At<'a> {
     /// Where flows of their own begin that a node begins for several others.
     pub fn beginning(self) -> Beginning {
         Beginning { program: Rc::clone(&self.flow.program), node: self.node }
-    }
-
-    /// Waits until its graph is left: the domain stops, or an edit has brought another graph. A flow
-    /// that has no end of its own ends then.
-    pub async fn left(self) {
-        self.flow.program.ending.wait().await;
-    }
-
-    /// Whether it is left already.
-    pub fn is_left(self) -> bool {
-        self.flow.program.ending.is_set()
     }
 
     /// Whether some node further back has put something around this packet.

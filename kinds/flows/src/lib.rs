@@ -4,10 +4,12 @@ mod batch;
 mod bridge;
 mod check;
 mod data;
+mod framing;
 mod http;
 mod json;
 mod path;
 mod script;
+mod streams;
 #[cfg(test)]
 mod testing;
 mod work;
@@ -56,6 +58,11 @@ pub const FLOWS: &[FlowEntry] = &[
     batch::file::NODE,
     batch::append::NODE,
     path::batch::NODE,
+    // Streams, and messages from one to many.
+    streams::stream::NODE,
+    streams::topic::NODE,
+    streams::publish::NODE,
+    streams::subscribe::NODE,
     // Data that outlives a flow.
     data::store::NODE,
     data::state::NODE,

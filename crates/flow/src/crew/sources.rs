@@ -146,7 +146,7 @@ impl Sources {
         stop.iter().for_each(|source| source.stopper.make_way());
         self.ending.extend(stop.into_iter().map(|source| source.stopper));
         self.begin(parts);
-        before.ending.set();
+        before.retirement.begin();
         // Beside our own and those of sources that end, each is a flow's.
         (Rc::strong_count(&before) - 1 - ending) as u64
     }
@@ -156,7 +156,7 @@ impl Sources {
     pub(crate) async fn end(&mut self) {
         let serving = self.serving.drain(..).map(|source| source.stopper);
         serving.chain(self.ending.drain(..)).for_each(|stopper| stopper.end());
-        self.program.ending.set();
+        self.program.retirement.begin();
         while self.lives.join_next().await.is_some() {}
         self.program.base.children.all_ended().await;
     }

@@ -16,11 +16,11 @@ use sinew_control::Supervisor;
 use sinew_core::clock::Clock;
 use sinew_core::panics;
 use sinew_spec::plan::Plan;
-use tokio::sync::Notify;
 
 use crate::at_work::{AtWork, NOBODY};
 use crate::budget::SLICE;
 use crate::figures::{Figures, NodeFigures};
+use crate::path::beside::Retirement;
 use crate::path::children::Children;
 use crate::path::turns::Turns;
 use crate::tell::Teller;
@@ -40,32 +40,8 @@ pub struct Program {
     pub(crate) pool: Pool,
     /// Whether anybody asks for spans.
     pub(crate) is_traced: bool,
-    pub(crate) ending: Ending,
-}
-
-/// Whether a program is left: the domain stops, or an edit has brought another one.
-#[derive(Default)]
-pub(crate) struct Ending {
-    is_set: Cell<bool>,
-    told: Notify,
-}
-
-impl Ending {
-    pub(crate) fn set(&self) {
-        self.is_set.set(true);
-        self.told.notify_waiters();
-    }
-
-    pub(crate) fn is_set(&self) -> bool {
-        self.is_set.get()
-    }
-
-    pub(crate) async fn wait(&self) {
-        let told = self.told.notified();
-        if !self.is_set() {
-            told.await;
-        }
-    }
+    /// Whether what has no end is to end.
+    pub(crate) retirement: Retirement,
 }
 
 /// A node of a program.
@@ -167,8 +143,8 @@ impl Program {
             let leads = |port: &usize| entry.links.get(*port).is_some_and(|all| !all.is_empty());
             entry.error = entry.error.filter(leads);
         }
-        let (base, is_traced, ending) = (base.clone(), spans::is_on(), Ending::default());
-        Program { entries, base, pool, is_traced, ending }
+        let (is_traced, retirement) = (spans::is_on(), Retirement::default());
+        Program { entries, base: base.clone(), pool, is_traced, retirement }
     }
 
     pub(crate) fn next_id(&self) -> u64 {

@@ -196,6 +196,15 @@ impl Flow {
         child
     }
 
+    /// The same with work and time of its own.
+    pub(crate) fn child_of_its_own(&self, limits: FlowLimits) -> Flow {
+        let child = Flow::new(Rc::clone(&self.program));
+        child.limit(limits);
+        child.turned.set(self.program.ticks());
+        *child.values.borrow_mut() = Some(FlowValues::below(Some(self.values())));
+        child
+    }
+
     /// From now on it may take so much.
     pub(crate) fn limit(&self, limits: FlowLimits) {
         self.limits.set(limits);

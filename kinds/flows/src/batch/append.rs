@@ -15,6 +15,7 @@ use sinew_flow::{
 };
 use tokio::sync::oneshot;
 
+use crate::framing::write;
 use crate::json;
 use crate::script::refused_for_now;
 use crate::script::template::Template;
@@ -109,14 +110,9 @@ impl Append {
         let value = self.value.render(at.flow(), packet).await?;
         let mut line = match self.format {
             Format::Ndjson => json::write(at.flow(), &value).await?,
-            Format::Text => json::line(at.flow(), &value).await?.into_bytes(),
-            Format::Csv => row(at, &value).await?,
+            Format::Text => write::line(at.flow(), &value).await?,
+            Format::Csv => write::row(at.flow(), &value).await?,
         };
-        if matches!(self.format, Format::Text) && line.iter().any(|it| matches!(it, b'\n' | b'\r'))
-        {
-            let text = "the text has lines of its own; write it as ndjson, or as csv in a list";
-            return Err(Error::new(text).with_status(400));
-        }
         if line.len() > LINE_LEN_MAX {
             let text = format!("a line of {} bytes, at most {LINE_LEN_MAX}", line.len());
             return Err(Error::new(text).with_status(413));
@@ -127,36 +123,6 @@ impl Append {
             None => Ok(()),
         }
     }
-}
-
-/// A row of CSV: quotes where a field needs them.
-async fn row(at: At<'_>, value: &Value) -> Result<Vec<u8>, Error> {
-    let fields: Vec<Value> = match at.flow().resolve(value)? {
-        Value::List(items) => items.to_vec(),
-        Value::Map(entries) => entries.values().cloned().collect(),
-        other => {
-            let text = format!("a row of CSV is a list or a mapping, this is {}", other.sort());
-            return Err(Error::new(text).with_status(400));
-        }
-    };
-    let mut row = Vec::new();
-    for (at_field, field) in fields.iter().enumerate() {
-        if at_field > 0 {
-            row.push(b',');
-        }
-        let text = match field {
-            Value::Null => String::new(),
-            field => json::line(at.flow(), field).await?,
-        };
-        // A row of one empty field would be no row.
-        let is_alone = text.is_empty() && fields.len() == 1;
-        if is_alone || text.contains(['"', ',', '\n', '\r']) {
-            row.extend(format!("\"{}\"", text.replace('"', "\"\"")).into_bytes());
-        } else {
-            row.extend(text.into_bytes());
-        }
-    }
-    Ok(row)
 }
 
 /// The only one who writes to a file, and those who wait for it.

@@ -26,8 +26,9 @@ use tokio::time::timeout_at;
 use self::checkpoint::ElementCounts;
 use self::keeper::{Keeper, KeptAt};
 use self::reading::{Order, Reading, saved_at};
-use self::records::{FilePlace, Format, Known, Manner, Record};
+use self::records::{Known, Manner, Record};
 use super::watch::FolderWatch;
+use crate::framing::{self, FilePlace, Format};
 use crate::path::for_each::ELEMENT_WORK;
 use crate::script::template::Template;
 
@@ -94,9 +95,6 @@ const CHECKPOINT_SPACING: Duration = Duration::from_secs(1);
 const FAR: Duration = Duration::from_secs(3600);
 /// Between two lines of the log.
 const PROGRESS_SPACING: Duration = Duration::from_secs(5);
-/// Bytes that are decoded for one unit of work, and bytes of text that only come.
-const BYTES_PER_UNIT: u64 = 4;
-const TEXT_BYTES_PER_UNIT: u64 = 1024;
 
 struct Files {
     path: Template,
@@ -117,13 +115,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         let text = format!("the path of a file is a text, this is {}", path.sort());
         return refuse("path", text, "write path: data/users.csv");
     }
-    let separator = match *parameters.text("separator").as_bytes() {
-        [separator] if !matches!(separator, b'"' | b'\n' | b'\r' | 128..) => separator,
-        _ => {
-            let text = "a separator is one character of ASCII, and no quote".to_owned();
-            return refuse("separator", text, "write separator: ';', or \"\\t\"");
-        }
-    };
+    let separator = framing::separator(parameters).map_err(|refusal| vec![refusal])?;
     let format = match parameters.text("as") {
         "whole" => Format::Whole,
         "csv" => Format::Csv { has_header: parameters.bool("header"), separator },
@@ -239,11 +231,8 @@ impl Files {
 
     async fn element(&self, at: At<'_>, record: Record) -> Outcome {
         let Record { file, number, raw, value, .. } = record;
-        let bytes_per_unit = match self.manner.format {
-            Format::Csv { .. } | Format::Ndjson => BYTES_PER_UNIT,
-            Format::Whole | Format::Lines => TEXT_BYTES_PER_UNIT,
-        };
-        if let Err(error) = at.flow().spend(ELEMENT_WORK + raw.len() as u64 / bytes_per_unit) {
+        let price = self.manner.format.price(raw.len());
+        if let Err(error) = at.flow().spend(ELEMENT_WORK + price) {
             return Outcome::Failed(error);
         }
         let reply = match value {
@@ -257,13 +246,9 @@ impl Files {
             let text = format!("file '{}', line {number}: {error}", file.name);
             return Outcome::Failed(Error::new(text).with_status(error.status()));
         }
-        let packet = Value::map([
-            ("file", Value::text(file.name.clone())),
-            ("line", Value::text(String::from_utf8_lossy(&raw).into_owned())),
-            ("number", Value::Integer(number as i64)),
-            ("error", Value::text(error.to_string())),
-            ("status", Value::Integer(error.status().into())),
-        ]);
+        let name = ("file", Value::text(file.name.clone()));
+        let why = framing::rejected(number, &raw, &error);
+        let packet = Value::map(std::iter::once(name).chain(why));
         at.call(REJECTED, packet).await.map_or_else(Outcome::Failed, |_| Outcome::Rejected)
     }
 }
@@ -278,7 +263,7 @@ async fn more(
 ) -> Result<Option<(Vec<Record>, Reading)>, Error> {
     loop {
         // Also where more comes all the time.
-        if watch.is_some() && at.is_left() {
+        if watch.is_some() && at.is_retired() {
             return Ok(None);
         }
         let read = move || (reading.next(), reading);
@@ -291,7 +276,7 @@ async fn more(
         };
         tokio::select! {
             biased;
-            () = at.left() => {}
+            () = at.retired() => {}
             () = watch.changed() => {}
         }
         if has_failed.get() {

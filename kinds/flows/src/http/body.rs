@@ -14,6 +14,8 @@ use sinew_flow::{BytesToCome, Error, Value};
 
 pub(super) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+/// Server-sent events (HTML, 9.2).
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// What a message carries.

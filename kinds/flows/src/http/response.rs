@@ -11,13 +11,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use bytestring::ByteString;
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::{Response, StatusCode};
 use sinew_flow::{Error, Flow, Map, Reply, Value};
 
-use super::body::{Content, TEXT};
+use super::body::{Content, EVENT_STREAM, TEXT};
 use super::request::Request;
 use crate::json;
 
@@ -92,8 +92,15 @@ async fn content(flow: &Flow, value: Value) -> Result<Option<(HeaderValue, Conte
 
 fn fill_typed(response: &mut Response<Content>, content_type: HeaderValue, content: Content) {
     *response.body_mut() = content;
+    let is_endless = content_type == EVENT_STREAM;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
+    if is_endless {
+        response.headers_mut().entry(CACHE_CONTROL).or_insert(NO_STORE);
+    }
 }
+
+/// What comes now is nothing to anybody later.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// Whether a mapping has some of the fields of an answer, and no others.
 fn is_answer(value: &Value) -> bool {
@@ -125,7 +132,9 @@ async fn fill_answer(
     let headers = response.headers_mut();
     set_headers(headers, &flow.resolve(&field("header")?)?)?;
     if let Some(content_type) = content_type {
-        headers.entry(CONTENT_TYPE).or_insert(content_type);
+        if *headers.entry(CONTENT_TYPE).or_insert(content_type) == EVENT_STREAM {
+            headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
+        }
     }
     if ![StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status) {
         *response.body_mut() = content.unwrap_or(Content::Empty);

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod callers;
+mod events;
 mod http1;
 mod http2;
 mod limits;

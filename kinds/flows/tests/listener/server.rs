@@ -206,8 +206,16 @@ impl Server {
             let (stopper, stop) = StopSignal::new();
             let said = (stopper, fixture.figures("listener"));
             sender.send(said).expect("the test listens");
-            let serves = part.serve(fixture.outlet("listener"), stop);
-            testing::run(serves).expect("served");
+            let serves = part.serve(fixture.outlet("listener"), stop.clone());
+            testing::run(async {
+                let retires = async {
+                    let mut stop = stop;
+                    stop.wait().await;
+                    fixture.retire();
+                };
+                tokio::join!(serves, retires).0
+            })
+            .expect("served");
         });
         let (stopper, figures) = receiver.recv().expect("a stopper");
         Server { address, figures, stopper, thread: Some(thread) }

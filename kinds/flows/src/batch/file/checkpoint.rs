@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sinew_flow::Error;
 
-use super::records::FilePlace;
+use crate::framing::FilePlace;
 
 /// The version of the format, in each.
 const VERSION: u32 = 1;

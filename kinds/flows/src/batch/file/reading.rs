@@ -8,7 +8,8 @@ use sinew_flow::Error;
 
 use super::checkpoint::{ElementCounts, Saved};
 use super::follow;
-use super::records::{FilePlace, Known, Manner, Record, Records, digest_of};
+use super::records::{Known, Manner, Record, Records, digest_of};
+use crate::framing::FilePlace;
 
 /// Most files that a pattern may mean.
 const FILES_MAX: usize = 10_000;

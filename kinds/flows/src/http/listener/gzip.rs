@@ -6,7 +6,7 @@ use hyper::header::{
     ETAG, HeaderMap, HeaderValue, VARY,
 };
 
-use crate::http::body::{Content, Gzip};
+use crate::http::body::{Content, EVENT_STREAM, Gzip};
 
 /// Below this the answer fits into one packet of the network anyway.
 const SIZE_MIN: usize = 1024;
@@ -77,6 +77,8 @@ fn pays(response: &Response<Content>) -> bool {
     let content_type = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();
+    // An event is short, and a client of events would take a coder's memory for hours.
+    let is_endless = essence == EVENT_STREAM;
     let shrinks = essence.starts_with("text/")
         || essence.ends_with("+json")
         || essence.ends_with("+xml")
@@ -84,7 +86,7 @@ fn pays(response: &Response<Content>) -> bool {
     let keeps = headers.get(CACHE_CONTROL).and_then(|it| it.to_str().ok());
     let keeps = keeps.is_some_and(|it| it.contains("no-transform"));
     let is_whole = !headers.contains_key(CONTENT_ENCODING) && !headers.contains_key(CONTENT_RANGE);
-    size >= SIZE_MIN && shrinks && is_whole && !keeps
+    size >= SIZE_MIN && shrinks && is_whole && !keeps && !is_endless
 }
 
 /// A strong tag stands for the bytes that were not compressed (RFC 9110, 8.8.3.3).
@@ -142,6 +144,7 @@ mod tests {
         assert!(answer("application/problem+json", SIZE_MIN, None));
         assert!(!answer("application/json", SIZE_MIN - 1, None));
         assert!(!answer("image/png", 1 << 20, None));
+        assert!(!answer("text/event-stream", 1 << 20, None));
         assert!(!answer("text/html", SIZE_MIN, Some("content-encoding: br")));
         assert!(!answer("text/html", SIZE_MIN, Some("cache-control: no-transform")));
         assert!(!answer("text/html", SIZE_MIN, Some("content-range: bytes 0-1/2")));

@@ -1,0 +1,85 @@
+//! What a node goes on with beside its flow, when that has long had its reply: the elements of a
+//! stream, a connection. It is a child of the flow, with work of its own.
+
+use std::cell::Cell;
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tracing::Instrument;
+
+use crate::path::branches::Calls;
+use crate::path::children::Child;
+use crate::{At, Error, Flow, FlowLimits, spans};
+
+/// A child of a flow that has not begun. It sees the values of its parent, not the other way round,
+/// has no deadline, and does not draw from the work of its parent.
+pub struct Beside {
+    flow: Flow,
+    node: usize,
+    /// It counts as one that is under way.
+    _begun: Child,
+    parent: u64,
+}
+
+impl<'a> At<'a> {
+    /// What goes on beside this flow, with so much work.
+    ///
+    /// # Errors
+    /// Too many children of this worker are under way (503).
+    pub fn beside(self, work: u64) -> Result<Beside, Error> {
+        let begun = self.flow.program.base.children.begin()?;
+        let flow = self.flow.child_of_its_own(FlowLimits { deadline: Duration::MAX, work });
+        Ok(Beside { flow, node: self.node, _begun: begun, parent: self.flow.id() })
+    }
+
+    /// Waits until the worker stops, or an edit has brought another graph: what has no end of its
+    /// own ends then.
+    pub fn retired(self) -> impl Future<Output = ()> + 'a {
+        self.flow.program.retirement.wait()
+    }
+
+    /// Whether that is so already.
+    pub fn is_retired(self) -> bool {
+        self.flow.program.retirement.is_over.get()
+    }
+}
+
+impl Beside {
+    /// Does it. An error is counted as the node's, and told in the log.
+    pub async fn run(self, work: impl AsyncFnOnce(At<'_>) -> Result<(), Error>) {
+        let Beside { flow, node, parent, .. } = &self;
+        let (calls, entry) = (Calls::default(), flow.program.entry(*node));
+        let at = At { flow, node: *node, calls: &calls };
+        let _waits = entry.figures().waits();
+        let span = spans::child(flow.id(), entry.name(), *parent);
+        let done = flow.in_time(pin!(work(at))).instrument(span).await;
+        if let Err(error) = done {
+            entry.figures().failed();
+            flow.tell(*node, &error.of(entry.name()));
+        }
+    }
+}
+
+/// Whether a program still has flows that begin.
+#[derive(Default)]
+pub(crate) struct Retirement {
+    is_over: Cell<bool>,
+    over: Notify,
+}
+
+impl Retirement {
+    /// None begin any more.
+    pub(crate) fn begin(&self) {
+        self.is_over.set(true);
+        self.over.notify_waiters();
+    }
+
+    async fn wait(&self) {
+        // It hears of what comes from now on, even before it is polled.
+        let over = self.over.notified();
+        if !self.is_over.get() {
+            over.await;
+        }
+    }
+}

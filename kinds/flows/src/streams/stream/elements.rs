@@ -1,0 +1,136 @@
+//! What comes out of a stream: elements, each by itself or some together, read when they are asked
+//! for.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{Stream, StreamExt, try_unfold};
+use sinew_flow::{BytesToCome, Error, Value};
+use tokio::time::{Instant, timeout_at};
+
+use super::Settings;
+use crate::framing::{Element, Format, Framer, Next};
+
+/// Bytes of elements that a window holds at most: then it is full.
+const WINDOW_BYTES_MAX: usize = 8 << 20;
+/// Elements of a window that says no number.
+const WINDOW_COUNT: usize = 1000;
+
+/// Which elements go together.
+#[derive(Clone, Copy)]
+pub(super) struct Windows {
+    count: usize,
+    /// From its first element on; `None`: until it is full.
+    time: Option<Duration>,
+}
+
+impl Windows {
+    /// So many, for so long; zero: no such bound.
+    pub(super) fn of(count: usize, time: Duration) -> Option<Windows> {
+        let time = (!time.is_zero()).then_some(time);
+        match count {
+            0 => time.map(|time| Windows { count: WINDOW_COUNT, time: Some(time) }),
+            count => Some(Windows { count, time }),
+        }
+    }
+}
+
+/// An element, or several that go together.
+pub(super) struct Arrived {
+    /// The line in which it begins, from 1.
+    pub(super) number: u64,
+    /// As it came.
+    pub(super) raw: Bytes,
+    /// What it has cost to take it apart.
+    pub(super) price: u64,
+    /// What it means.
+    pub(super) value: Result<Value, Error>,
+}
+
+/// All of a stream.
+pub(super) fn elements(
+    settings: Settings,
+    source: BytesToCome,
+) -> impl Stream<Item = Result<Arrived, Error>> {
+    let Settings { format, size_max, windows, .. } = settings;
+    let reader = Reader {
+        source,
+        framer: Framer::new("the stream, ".to_owned(), format, size_max),
+        format,
+        held: None,
+    };
+    try_unfold(reader, move |mut reader| async move {
+        let arrived = match windows {
+            None => reader.next().await?,
+            Some(windows) => reader.window(windows).await?,
+        };
+        Ok(arrived.map(|arrived| (arrived, reader)))
+    })
+}
+
+struct Reader {
+    source: BytesToCome,
+    framer: Framer,
+    format: Format,
+    /// What came after the last window, or why nothing more does.
+    held: Option<Result<Arrived, Error>>,
+}
+
+impl Reader {
+    /// The next element. Dropped before its end, it loses nothing.
+    async fn next(&mut self) -> Result<Option<Arrived>, Error> {
+        if let Some(held) = self.held.take() {
+            return held.map(Some);
+        }
+        loop {
+            match self.framer.next()? {
+                Next::Element(Element { number, raw, value, .. }) => {
+                    let price = self.format.price(raw.len());
+                    return Ok(Some(Arrived { number, raw, price, value }));
+                }
+                Next::End => return Ok(None),
+                Next::More => match self.source.next().await {
+                    Some(bytes) => self.framer.give(&bytes?),
+                    None => self.framer.end(),
+                },
+            }
+        }
+    }
+
+    /// The next elements that go together. One that is malformed goes by itself.
+    async fn window(&mut self, windows: Windows) -> Result<Option<Arrived>, Error> {
+        let Some(first) = self.next().await? else { return Ok(None) };
+        let Arrived { number, raw, mut price, value: Ok(value) } = first else {
+            return Ok(Some(first));
+        };
+        let until = windows.time.map(|time| Instant::now() + time);
+        let (mut values, mut bytes) = (vec![value], raw.len());
+        while values.len() < windows.count && bytes < WINDOW_BYTES_MAX {
+            let next = match until {
+                None => self.next().await,
+                Some(until) => match timeout_at(until, self.next()).await {
+                    Ok(next) => next,
+                    Err(_) => break,
+                },
+            };
+            match next {
+                Ok(None) => break,
+                Ok(Some(Arrived { raw, price: more, value: Ok(value), .. })) => {
+                    bytes += raw.len();
+                    price += more;
+                    values.push(value);
+                }
+                // Those before it come first.
+                Ok(Some(malformed)) => {
+                    self.held = Some(Ok(malformed));
+                    break;
+                }
+                Err(error) => {
+                    self.held = Some(Err(error));
+                    break;
+                }
+            }
+        }
+        Ok(Some(Arrived { number, raw: Bytes::new(), price, value: Ok(Value::list(values)) }))
+    }
+}
