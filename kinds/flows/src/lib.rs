@@ -27,6 +27,7 @@ pub const FLOWS: &[FlowEntry] = &[
     http::router::NODE,
     http::client::NODE,
     http::openapi::NODE,
+    http::websocket::server::NODE,
     // Who may ask, and what.
     http::guard::validate::NODE,
     http::guard::jwt::NODE,

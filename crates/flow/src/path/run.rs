@@ -3,6 +3,7 @@
 //! What a flow owns lives in one future, in one worker: to drop it is to cancel the flow, wherever
 //! it waits, and with it all branches of it. Only children that it forked go on.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::ops::ControlFlow::{Break, Continue};
@@ -39,6 +40,8 @@ pub struct Flow {
     turned: Cell<u64>,
     /// `None` until somebody sets a value.
     values: RefCell<Option<FlowValues>>,
+    /// What a node has left to the source.
+    left: RefCell<Option<Box<dyn Any>>>,
     pub(crate) branches: Branches,
 }
 
@@ -88,7 +91,8 @@ impl Flow {
         let (limits, deadline) = (Cell::new(limits), Cell::new(None));
         let (budget, turned) = (Budget::of(WORK_DEFAULT), Cell::new(0));
         let (values, branches) = (RefCell::new(None), Branches::default());
-        Flow { id, program, limits, deadline, budget, turned, values, branches }
+        let left = RefCell::new(None);
+        Flow { id, program, limits, deadline, budget, turned, values, left, branches }
     }
 
     /// Its number, unique in its domain's life.
@@ -185,6 +189,17 @@ impl Flow {
     /// All its values, for who cannot hold the flow itself.
     pub fn values(&self) -> FlowValues {
         self.values.borrow_mut().get_or_insert_with(|| FlowValues::below(None)).clone()
+    }
+
+    /// Leaves something to the source of this flow, which it may take when the reply is there: what
+    /// is no value, and stays in this worker.
+    pub fn leave(&self, thing: Box<dyn Any>) {
+        *self.left.borrow_mut() = Some(thing);
+    }
+
+    /// What was left to the source.
+    pub fn take_left(&self) -> Option<Box<dyn Any>> {
+        self.left.take()
     }
 
     /// A flow that sees the values of this one, and draws from its work.

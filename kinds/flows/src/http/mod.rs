@@ -12,6 +12,8 @@ pub(crate) mod request;
 mod response;
 pub(crate) mod router;
 pub(crate) mod static_files;
+mod upgrade;
+pub(crate) mod websocket;
 
 use hyper::rt::Executor;
 use tokio::task::spawn_local;

@@ -157,7 +157,7 @@ fn status(value: &Value, has_body: bool) -> Result<StatusCode, Error> {
 
 const A_STATUS: &str = "a whole number from 200 to 599";
 
-fn set_headers(headers: &mut HeaderMap, value: &Value) -> Result<(), Error> {
+pub(super) fn set_headers(headers: &mut HeaderMap, value: &Value) -> Result<(), Error> {
     let map = match value {
         Value::Null => return Ok(()),
         Value::Map(map) => map,

@@ -10,3 +10,4 @@ mod load;
 mod server;
 mod sockets;
 mod tls;
+mod websockets;

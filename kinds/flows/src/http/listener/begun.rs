@@ -29,6 +29,11 @@ impl<W: AsyncRead + Unpin> Begun<W> {
         Begun { wire, first: [0; PREFACE.len()], len: 0, framing: None }
     }
 
+    /// The connection itself, for who speaks something else from here on.
+    pub(super) fn into_wire(self) -> W {
+        self.wire
+    }
+
     /// Whether it begins as HTTP/2 does.
     pub(super) async fn is_http2(&mut self) -> io::Result<bool> {
         while self.len < PREFACE.len() && PREFACE.starts_with(&self.first[..self.len]) {

@@ -10,6 +10,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use hyper::server::conn::http1::Parts;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -173,13 +174,25 @@ where
         let connection = Box::pin(servers.http2.serve_connection(wire, service));
         until_end(worker, life, connection, |connection| connection.graceful_shutdown()).await;
     } else {
-        let connection = pin!(servers.http1.serve_connection(wire, service));
-        until_end(worker, life, connection, |connection| connection.graceful_shutdown()).await;
+        let mut connection = servers.http1.serve_connection(wire, service);
+        let served = until_end(worker, life, Pin::new(&mut connection), |it| {
+            it.graceful_shutdown();
+        });
+        if let Some(Ok(())) = served.await
+            && let Some(upgrade) = life.upgrade.take()
+        {
+            let Parts { io, read_buf, .. } = connection.into_parts();
+            let wire = Box::new(io.into_inner().into_wire());
+            // It counts as a request that is under way, and holds no place among those.
+            life.begin(false);
+            until_end(worker, life, upgrade.begin(wire, read_buf), |_| {}).await;
+            life.end(true, worker.now());
+        }
     }
 }
 
 /// Goes on with a connection until its end, or its life's; `drain` lets it take no more.
-async fn until_end<C: Future>(
+async fn until_end<C: Future + ?Sized>(
     worker: &Worker,
     life: &Life,
     mut connection: Pin<impl DerefMut<Target = C>>,

@@ -26,6 +26,7 @@ use super::worker::Worker;
 use crate::http::body::{Body, Content, Sent};
 use crate::http::request::{Request, Sending};
 use crate::http::response::{of_error, plain, response};
+use crate::http::upgrade::Upgrade;
 
 /// Index of the port in the kind's table.
 const OUT: usize = 0;
@@ -273,6 +274,13 @@ impl Exchange {
         }
         let begun = self.worker.outlet.begin(self.worker.options.limits);
         let reply = begun.open(OUT, packet).await;
+        if let Some(left) = begun.flow().take_left()
+            && let Ok(upgrade) = left.downcast::<Upgrade>()
+            && let Some(response) = upgrade.answer(&reply)
+        {
+            *self.life.upgrade.borrow_mut() = Some(upgrade);
+            return response;
+        }
         let response = response(begun.flow(), reply, |error| begun.fail(error)).await;
         let compresses = self.takes_gzip && !self.is_head;
         // It pays for what it takes to send the answer, too.
@@ -342,7 +350,7 @@ impl Exchange {
             }
             *response.body_mut() = Content::Empty;
         }
-        if self.life.answers() {
+        if self.life.answers() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
             response.headers_mut().insert(CONNECTION, CLOSE);
         }
         self.answered = true;

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use slab::Slab;
 
+use crate::http::upgrade::Upgrade;
+
 /// Time between two looks: deadlines are counted in these, and are up to two of them late.
 pub(super) const ROUND: Duration = Duration::from_millis(250);
 
@@ -107,6 +109,8 @@ pub(super) struct Life {
     pub(super) unread: Cell<bool>,
     /// Requests that were cancelled, less those that were answered.
     cancelled: Cell<u32>,
+    /// What goes on with the connection when the last answer is sent.
+    pub(super) upgrade: RefCell<Option<Box<Upgrade>>>,
     verdict: Cell<Verdict>,
     waker: RefCell<Option<Waker>>,
 }

@@ -1,0 +1,61 @@
+//! A connection on which another protocol goes on after an answer with status 101 (RFC 9110, 7.8).
+//!
+//! A node leaves an [`Upgrade`] to the listener, and replies with the answer. So what it does with
+//! the connection has the place of that connection, and ends with it.
+
+use bytes::Bytes;
+use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
+use hyper::{Response, StatusCode};
+use sinew_flow::{Local, Reply, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::body::Content;
+use super::response::set_headers;
+
+/// A connection, whatever it goes over.
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl<W: AsyncRead + AsyncWrite + Unpin> Duplex for W {}
+
+/// What goes on with a connection, and the bytes of it that were read already.
+type Continue = dyn FnOnce(Box<dyn Duplex>, Bytes) -> Local<'static, ()>;
+
+/// Another protocol, which a node speaks.
+pub(crate) struct Upgrade {
+    protocol: &'static str,
+    goes_on: Box<Continue>,
+}
+
+impl Upgrade {
+    /// The protocol of this name, spoken so.
+    pub(crate) fn new(
+        protocol: &'static str,
+        goes_on: impl FnOnce(Box<dyn Duplex>, Bytes) -> Local<'static, ()> + 'static,
+    ) -> Upgrade {
+        Upgrade { protocol, goes_on: Box::new(goes_on) }
+    }
+
+    /// The answer that a reply with status 101 stands for; `None` of any other reply, with which
+    /// the connection stays what it is.
+    pub(super) fn answer(&self, reply: &Reply) -> Option<Response<Content>> {
+        let Ok(Some(value @ Value::Map(_))) = reply else { return None };
+        if value.field("status") != Ok(Value::Integer(SWITCHING)) {
+            return None;
+        }
+        let mut response = Response::new(Content::Empty);
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        set_headers(headers, &value.field("header").ok()?).ok()?;
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static(self.protocol));
+        Some(response)
+    }
+
+    /// Goes on with the connection, when the answer is sent.
+    pub(super) fn begin(self, wire: Box<dyn Duplex>, first: Bytes) -> Local<'static, ()> {
+        (self.goes_on)(wire, first)
+    }
+}
+
+/// The status of an answer after which another protocol is spoken.
+pub(super) const SWITCHING: i64 = 101;

@@ -1,0 +1,4 @@
+//! WebSockets (RFC 6455): messages both ways over a connection that began as HTTP/1.1.
+
+pub(crate) mod server;
+mod session;
