@@ -11,9 +11,9 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "snippet",
     doc: "Makes a packet by a script and passes it on; where its output leads nowhere, that is the \
-          reply. Languages: text, html, json and yaml are templates, cel is an expression, lua a \
-          function's body; html makes an answer, and shows values as text. Code is compiled once, \
-          and nothing of a flow stays behind in it.",
+          reply. Languages: text, html, json and yaml are templates, cel is an expression, lua and \
+          javascript a function's body; html makes an answer, and shows values as text. Code is \
+          compiled once, and nothing of a flow stays behind in it.",
     ports: &[
         input("in", "The packet; the script's variable 'packet'."),
         output("out", "What the script made."),
@@ -22,7 +22,7 @@ static INFO: Kind = Kind {
     parameters: &[
         Parameter::new(
             "language",
-            ParameterType::Choice(&["text", "html", "json", "yaml", "cel", "lua"]),
+            ParameterType::Choice(&["text", "html", "json", "yaml", "cel", "lua", "javascript"]),
         )
         .doc("What the code is written in."),
         Parameter::new("code", ParameterType::Yaml)
@@ -32,16 +32,16 @@ static INFO: Kind = Kind {
             ParameterType::Duration { min_ns: 1_000_000, max_ns: 10_000_000_000 },
         )
         .or("50ms")
-        .doc("Longest that a lua script may run for a packet; then it is stopped."),
+        .doc("Longest that lua or javascript may run for a packet; then it is stopped."),
         Parameter::new(
             "instructions_max",
             ParameterType::Integer { min: 1_000, max: 10_000_000_000 },
         )
         .or("10000000")
-        .doc("Most instructions that a lua script may carry out for a packet."),
+        .doc("Most instructions that lua or javascript may carry out for a packet."),
         Parameter::new("memory", ParameterType::Size { min_bytes: 1 << 20, max_bytes: 1 << 30 })
             .or("16MiB")
-            .doc("Most memory that a lua script may take, in each worker."),
+            .doc("Most memory that lua or javascript may take, in each worker."),
     ],
     ..FLOW
 };
@@ -107,6 +107,7 @@ mod tests {
             ("yaml", "|\nhello: ['{{ packet }}', 1.5, ~]", r#"{"hello":["you",1.5,null]}"#),
             ("cel", "\"{'hello': [packet]}\"", r#"{"hello":["you"]}"#),
             ("lua", "\"return {hello = packet}\"", r#"{"hello":"you"}"#),
+            ("javascript", "\"return {hello: packet}\"", r#"{"hello":"you"}"#),
         ];
         let names: Vec<_> = LANGUAGES.iter().map(|language| language.name).collect();
         assert_eq!(names, codes.map(|(language, ..)| language));
@@ -146,6 +147,7 @@ mod tests {
             ("cel", "1 + packte", "packte", "no variable"),
             ("text", "hello {{ 1 + packte }}", "packte", "no variable"),
             ("lua", "|\nlocal a = 1\nlocal b = = 2", "local b", "unexpected symbol"),
+            ("javascript", "|\nlet a = 1\nlet b = = 2", "let b", "not JavaScript"),
         ];
         for (language, code, word, expected) in cases {
             let text = graph(language, code);

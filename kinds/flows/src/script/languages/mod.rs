@@ -2,6 +2,7 @@
 
 mod cel;
 mod html;
+mod javascript;
 mod json;
 mod lua;
 mod text;
@@ -32,6 +33,7 @@ pub(crate) const LANGUAGES: &[Language] = &[
     Language { name: "yaml", compile: yaml::compile },
     Language { name: "cel", compile: cel::compile },
     Language { name: "lua", compile: lua::compile },
+    Language { name: "javascript", compile: javascript::compile },
 ];
 
 /// What a script may take for one packet.
