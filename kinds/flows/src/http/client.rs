@@ -3,10 +3,14 @@
 mod answer;
 mod ask;
 mod connect;
+mod proxy;
+mod spec;
 mod target;
+mod targets;
 #[cfg(test)]
 mod tests;
 
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,7 +20,6 @@ use ask::{ClientRequest, Form};
 pub(crate) use connect::roots;
 use connect::{Answered, Connector, Names};
 use hyper::body::Incoming;
-use hyper::header::HeaderName;
 use hyper::http::Extensions;
 use hyper::{Response, StatusCode};
 use hyper_util::client::legacy::{Client, Error as ClientError};
@@ -27,18 +30,18 @@ use sinew_flow::{
     At, Error, FLOW, Flow, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input,
     output,
 };
-use sinew_spec::{Data, Item};
-use target::Hosts;
-use tokio::time::timeout;
+use targets::{Balance, Health, Targets};
+use tokio::time::{Instant, timeout_at};
 
 use super::body::Body;
-use crate::script::template::Template;
 
 /// The row of the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 /// The other server cannot be reached, or says nonsense.
 const BAD_GATEWAY: u16 = 502;
+/// No server is left to be asked.
+const UNAVAILABLE: u16 = 503;
 /// The other server is late.
 const GATEWAY_TIMEOUT: u16 = 504;
 
@@ -68,7 +71,12 @@ static INFO: Kind = Kind {
         error(),
     ],
     parameters: &[
-        yaml("url", "Where to, such as http://host/path; a template.", None),
+        yaml(
+            "url",
+            "Where to, such as http://host/path; a template. With 'targets' a path; with 'proxy' \
+             the path of the packet follows, unless it is a template.",
+            Some("''"),
+        ),
         yaml("method", "A template.", Some("GET")),
         yaml("query", "What is added to the url's query: a mapping; a template.", Some("{}")),
         yaml("header", "Headers by name: a mapping; a template.", Some("{}")),
@@ -119,11 +127,60 @@ static INFO: Kind = Kind {
         )
         .or("60s")
         .doc("How long an unused connection is kept."),
+        flag(
+            "proxy",
+            "Whether what comes is passed on: method, path, query, headers and body, and the \
+             answer while it comes. 'header' adds to the headers.",
+        ),
+        Parameter::new("forwarded", ParameterType::Choice(&["set", "append", "keep"]))
+            .or("set")
+            .doc(
+                "What a proxy says in x-forwarded-for, -proto and -host: what it knows itself; \
+                 the same behind what the client says, which then is a proxy that one trusts; or \
+                 what the client says.",
+            ),
+        Parameter::new("targets", ParameterType::Texts { max: TARGETS_MAX }).or("[]").doc(
+            "Several servers, such as [http://10.0.0.1:9000, http://10.0.0.2:9000]: one of them \
+             is asked, and 'url' is the path behind it.",
+        ),
+        Parameter::new("balance", ParameterType::Choice(&["round_robin", "least_requests"]))
+            .or("round_robin")
+            .doc("Which target is asked: the next one, or that with the fewest requests."),
+        Parameter::new(
+            "rest",
+            ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400 * SECOND_NS },
+        )
+        .or("10s")
+        .doc("How long a target that could not be reached is left out."),
+        Parameter::new("health", ParameterType::Text).or("''").doc(
+            "A path that each target is asked for in between, such as /health; empty: none. An \
+             answer with a status of 400 or more is a bad one, and so is none.",
+        ),
+        Parameter::new(
+            "health_every",
+            ParameterType::Duration { min_ns: 10_000_000, max_ns: 86_400 * SECOND_NS },
+        )
+        .or("5s")
+        .doc("How long between two such questions."),
+        Parameter::new(
+            "health_deadline",
+            ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600 * SECOND_NS },
+        )
+        .or("2s")
+        .doc("How long an answer may take."),
+        Parameter::new("health_fails", ParameterType::Integer { min: 1, max: 1000 })
+            .or("3")
+            .doc("So many bad answers in a row take a target out."),
+        Parameter::new("health_passes", ParameterType::Integer { min: 1, max: 1000 })
+            .or("2")
+            .doc("So many good ones bring it back."),
     ],
     ..FLOW
 };
 
 const OUT: usize = 1;
+/// Most targets of a node.
+const TARGETS_MAX: usize = 64;
 
 struct Http {
     form: Form,
@@ -134,11 +191,19 @@ struct Http {
     body_size_max: u64,
     streams: bool,
     fails: bool,
+    bases: Vec<String>,
+    balance: Balance,
+    rest: Duration,
+    /// Those of all workers; `None` without any, and before it is attached.
+    targets: Option<Arc<Targets>>,
+    health: Option<Health>,
+    /// Whoever looks at the targets stops when this is gone.
+    owner: Rc<()>,
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let mut refusals = Vec::new();
-    let form = form(parameters, &mut refusals);
+    let form = spec::form(parameters, &mut refusals);
     let names = Names::default();
     let client = client(parameters, names.clone()).map_err(|message| {
         let help = "write the path of a PEM file, from the folder of the spec";
@@ -152,75 +217,16 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
             patience: parameters.duration("deadline"),
             redirects_max: parameters.integer("redirects"),
             body_size_max: parameters.size("body_size_max"),
-            streams: parameters.bool("stream"),
+            streams: parameters.bool("stream") || parameters.bool("proxy"),
             fails: parameters.bool("fail"),
+            bases: parameters.texts("targets").to_vec(),
+            balance: spec::balance(parameters),
+            rest: parameters.duration("rest"),
+            targets: None,
+            health: spec::health(parameters),
+            owner: Rc::default(),
         })),
         _ => Err(refusals),
-    }
-}
-
-/// Compiles the templates; what is the same for every packet is checked here.
-fn form(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) -> Option<Form> {
-    let mut template = |name: &str| {
-        let compiled = Template::compile(parameters.yaml(name));
-        compiled.map_err(|wrong| refusals.extend(wrong)).ok()
-    };
-    let (url, method) = (template("url"), template("method"));
-    let (query, header, body) = (template("query"), template("header"), template("body"));
-    let hosts = hosts(parameters).map_err(|wrong| refusals.push(wrong)).ok();
-    if let Some(Err(message)) = method.as_ref().and_then(Template::constant).map(ask::method) {
-        let help = "write GET, POST, PUT, PATCH or DELETE";
-        refusals.push(Refusal::new(parameters.span("method"), message, help));
-    }
-    check_names(parameters.yaml("header"), refusals);
-    let (url, hosts) = (url?, hosts?);
-    if let Some(constant) = url.constant()
-        && let Err(message) = target::parse(constant.as_text().unwrap_or_default(), &hosts)
-    {
-        let help = "write a url such as http://host/path";
-        refusals.push(Refusal::new(parameters.span("url"), message, help));
-    }
-    let (method, query, header, body) = (method?, query?, header?, body?);
-    Some(Form { url, method, query, header, body, hosts })
-}
-
-/// The hosts of the spec; without any, the one in the url.
-fn hosts(parameters: &Parameters<'_>) -> Result<Hosts, Refusal> {
-    let texts = parameters.texts("hosts");
-    if !texts.is_empty() {
-        let help = "write names or addresses, with or without a port, such as [api.example:8080]";
-        let refusal = |message| Refusal::new(parameters.span("hosts"), message, help);
-        return Hosts::read(texts).map_err(refusal);
-    }
-    let url = parameters.yaml("url");
-    let Data::Scalar { text, .. } = &url.data else {
-        let message = format!("url takes a text, found {}", url.sort());
-        return Err(Refusal::new(url.span, message, "write a url such as http://host/path"));
-    };
-    match Hosts::of_url(text) {
-        None if text.contains("{{") => {
-            let help = "list the hosts that it may name: hosts: [api.example]; '*' means all";
-            Err(Refusal::new(url.span, "a packet says which host is asked", help))
-        }
-        // A constant url without a host is refused for what it is.
-        found => Ok(found.unwrap_or(Hosts::All)),
-    }
-}
-
-/// Checks the names of headers that stand in the spec.
-fn check_names(header: &Item, refusals: &mut Vec<Refusal>) {
-    let Data::Map(entries) = &header.data else { return };
-    for entry in entries {
-        let name = HeaderName::from_bytes(entry.key.as_bytes());
-        let (message, help) = match name {
-            Err(_) => (format!("{:?} is no name of a header", entry.key), "write letters and '-'"),
-            Ok(name) if ask::is_own(&name) => {
-                let message = format!("the header '{name}' follows from the url and the body");
-                (message, "leave it out")
-            }
-            Ok(_) => continue,
-        };
-        refusals.push(Refusal::new(entry.span, message, help));
     }
 }
 
@@ -245,11 +251,18 @@ fn client(
 impl FlowNode for Http {
     fn attach(&mut self, site: &NodeContext) {
         self.names.attach(site.pool.clone());
+        if !self.bases.is_empty() {
+            // After an edit that names others, nothing of the ones before is known.
+            let name =
+                format!("{} {:?} {:?}", site.plan.nodes[site.node].name, self.bases, self.rest);
+            let make = || Targets::new(&self.bases, self.balance, self.rest);
+            self.targets = Some(site.resources.share(&name, make));
+        }
     }
 
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         Step::wait(async move {
-            match self.ask(at.flow(), &packet).await {
+            match self.ask(at, &packet).await {
                 Ok(answer) => {
                     let packet = Value::Document(Arc::new(answer));
                     let prepared = at.flow().prepare(&packet).await;
@@ -262,21 +275,67 @@ impl FlowNode for Http {
 }
 
 impl Http {
-    /// Asks, and waits for the answer as long as the spec says.
-    async fn ask(&self, flow: &Flow, packet: &Value) -> Result<Answer, Error> {
-        let mut ask = self.form.fill(flow, packet).await?;
-        let patience = self.patience;
-        match timeout(patience, self.exchange(&mut ask)).await {
-            Ok(outcome) => outcome.map_err(|text| failed(&ask, &text).with_status(BAD_GATEWAY)),
+    /// Asks, and waits for the answer as long as the spec says: of several targets another one if
+    /// one cannot be reached.
+    async fn ask(&self, at: At<'_>, packet: &Value) -> Result<Answer, Error> {
+        let (flow, until) = (at.flow(), Instant::now() + self.patience);
+        let Some(targets) = &self.targets else {
+            return self.ask_at(flow, packet, None, until).await.map_err(|(error, _)| error);
+        };
+        if let Some(health) = &self.health {
+            targets.watch(health, &self.client, &self.owner);
+        }
+        let mut tries = 1;
+        loop {
+            let outcome = match targets.pick() {
+                None => Err((none_left(targets), Next::Nobody)),
+                Some(turn) => {
+                    let outcome = self.ask_at(flow, packet, Some(turn.base()), until).await;
+                    match &outcome {
+                        Ok(_) => turn.reached(),
+                        Err((error, Next::Another | Next::Unsent)) => turn.unreached(error.text()),
+                        Err(_) => {}
+                    }
+                    outcome
+                }
+            };
+            targets.news().iter().for_each(|line| at.say(format_args!("{line}")));
+            match outcome {
+                Err((_, Next::Another)) if tries < targets.count() => tries += 1,
+                other => return other.map_err(|(error, _)| error),
+            }
+        }
+    }
+
+    /// The same at one place.
+    async fn ask_at(
+        &self,
+        flow: &Flow,
+        packet: &Value,
+        base: Option<&str>,
+        until: Instant,
+    ) -> Result<Answer, (Error, Next)> {
+        let filled = self.form.fill(flow, packet, base).await;
+        let mut ask = filled.map_err(|error| (error, Next::Nobody))?;
+        let can_move = ask.can_move();
+        match timeout_at(until, self.exchange(&mut ask)).await {
+            Ok(outcome) => outcome.map_err(|Unanswered { text, is_unreached }| {
+                let next = match (is_unreached, can_move) {
+                    (true, true) => Next::Another,
+                    (true, false) => Next::Unsent,
+                    (false, _) => Next::Nobody,
+                };
+                (failed(&ask, &text).with_status(BAD_GATEWAY), next)
+            }),
             Err(_) => {
-                let text = format!("no answer within {patience:?}; raise 'deadline'");
-                Err(failed(&ask, &text).with_status(GATEWAY_TIMEOUT))
+                let text = format!("no answer within {:?}; raise 'deadline'", self.patience);
+                Err((failed(&ask, &text).with_status(GATEWAY_TIMEOUT), Next::Nobody))
             }
         }
     }
 
     /// Asks, and goes where the answers lead.
-    async fn exchange(&self, ask: &mut ClientRequest) -> Result<Answer, String> {
+    async fn exchange(&self, ask: &mut ClientRequest) -> Result<Answer, Unanswered> {
         let mut redirects = 0;
         let response = loop {
             let response = self.send(ask).await?;
@@ -285,14 +344,17 @@ impl Http {
             }
             let Some(next) = ask.redirected(&response, &self.form.hosts)? else { break response };
             if redirects == self.redirects_max {
-                return Err(format!("more than {redirects} redirects; raise 'redirects'"));
+                return Err(format!("more than {redirects} redirects; raise 'redirects'").into());
             }
             redirects += 1;
             *ask = next;
         };
-        let (parts, body) = response.into_parts();
+        let (mut parts, body) = response.into_parts();
         if self.fails && parts.status >= StatusCode::BAD_REQUEST {
-            return Err(format!("answered {}", parts.status));
+            return Err(format!("answered {}", parts.status).into());
+        }
+        if self.form.proxied.is_some() {
+            proxy::without_named(&mut parts.headers);
         }
         let body = if self.streams {
             answer::ReplyBody::Stream(answer::stream(body, self.patience))
@@ -304,7 +366,7 @@ impl Http {
     }
 
     /// Sends a request, again if the connection that it went over was closed meanwhile.
-    async fn send(&self, ask: &mut ClientRequest) -> Result<Response<Incoming>, String> {
+    async fn send(&self, ask: &mut ClientRequest) -> Result<Response<Incoming>, Unanswered> {
         let mut repeats = 0;
         loop {
             match self.client.request(ask.request()).await {
@@ -317,10 +379,44 @@ impl Http {
                 Err(error) if ask.can_repeat() && repeats < REPEATS_MAX && was_kept(&error) => {
                     repeats += 1;
                 }
-                Err(error) => return Err(chain(&error)),
+                Err(error) => {
+                    return Err(Unanswered {
+                        text: chain(&error),
+                        is_unreached: error.is_connect(),
+                    });
+                }
             }
         }
     }
+}
+
+/// Why there is no answer.
+struct Unanswered {
+    text: String,
+    /// There was nobody to be asked, so nobody has begun to do anything.
+    is_unreached: bool,
+}
+
+impl From<String> for Unanswered {
+    fn from(text: String) -> Unanswered {
+        Unanswered { text, is_unreached: false }
+    }
+}
+
+/// Who may be asked after an error.
+enum Next {
+    Another,
+    /// The same, but the body was a stream, and is gone.
+    Unsent,
+    Nobody,
+}
+
+#[cold]
+fn none_left(targets: &Targets) -> Error {
+    let count = targets.count();
+    Error::new(format_args!("none of the {count} targets is there"))
+        .with_status(UNAVAILABLE)
+        .with_header("retry-after", targets.wait_s().to_string())
 }
 
 /// Whether the connection had answered before, and broke without saying anything wrong.

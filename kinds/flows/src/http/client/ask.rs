@@ -4,11 +4,13 @@ use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LOCA
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use sinew_flow::{Error, Flow, Value};
 
+use super::proxy::{self, Forwarded};
 use super::target::{self, Hosts};
 use crate::http::body::{Body, Content};
 use crate::http::request::Request as Packet;
 use crate::http::response::{FRAMING, plain_text};
 use crate::json;
+use crate::script::refused;
 use crate::script::template::Template;
 
 /// Whether the client itself sets a header from the url, the body and the connection.
@@ -29,6 +31,8 @@ pub(super) struct Form {
     pub(super) header: Template,
     pub(super) body: Template,
     pub(super) hosts: Hosts,
+    /// What comes is passed on; so it is told who asks.
+    pub(super) proxied: Option<Forwarded>,
 }
 
 /// A request that can be sent, and often sent again.
@@ -42,18 +46,36 @@ pub(super) struct ClientRequest {
 }
 
 impl Form {
-    /// The request for a packet.
+    /// The request for a packet; its url begins with `base`, if there is one.
     ///
     /// # Errors
     /// A template cannot be rendered, or makes what no request can be made of.
-    pub(super) async fn fill(&self, flow: &Flow, packet: &Value) -> Result<ClientRequest, Error> {
+    pub(super) async fn fill(
+        &self,
+        flow: &Flow,
+        packet: &Value,
+        base: Option<&str>,
+    ) -> Result<ClientRequest, Error> {
         let method = method(&self.method.render(flow, packet).await?).map_err(Error::new)?;
-        let uri = self.uri(flow, packet).await?;
+        let uri = self.uri(flow, packet, base).await?;
         let mut headers = HeaderMap::new();
+        if let Some(forwarded) = self.proxied {
+            let came = flow.resolve(&packet.field("header")?)?;
+            set_headers(&mut headers, &came).map_err(|text| refused(400, text))?;
+            proxy::adapt(&mut headers, packet, forwarded)?;
+        }
         let fields = flow.resolve(&self.header.render(flow, packet).await?)?;
-        set_headers(&mut headers, &fields).map_err(Error::new)?;
+        let mut own = HeaderMap::new();
+        set_headers(&mut own, &fields).map_err(Error::new)?;
+        // In place of those that came.
+        headers.extend(own);
         headers.entry(USER_AGENT).or_insert(AGENT);
-        let (content_type, content) = content(flow, self.body.render(flow, packet).await?).await?;
+        let body = match self.proxied {
+            Some(_) if Packet::of(packet).is_some() => packet.clone(),
+            Some(_) => packet.field("body")?,
+            None => self.body.render(flow, packet).await?,
+        };
+        let (content_type, content) = content(flow, body).await?;
         if let Some(content_type) = content_type {
             headers.entry(CONTENT_TYPE).or_insert(content_type);
         }
@@ -61,11 +83,25 @@ impl Form {
         Ok(ClientRequest { method, uri, headers, content, is_streamed })
     }
 
-    async fn uri(&self, flow: &Flow, packet: &Value) -> Result<Uri, Error> {
+    async fn uri(&self, flow: &Flow, packet: &Value, base: Option<&str>) -> Result<Uri, Error> {
+        if self.proxied.is_some() {
+            proxy::check_path(packet)?;
+        }
         let url = self.url.render(flow, packet).await?;
         let Value::Text(url) = url else {
             return Err(Error::new(format_args!("the url is {}, expected a text", url.sort())));
         };
+        let url = match base {
+            None => url.to_string(),
+            Some(base) if url.is_empty() || url.starts_with('/') => format!("{base}{url}"),
+            Some(_) => {
+                let text = format!("with 'targets' the url is a path, and {url:?} is none");
+                return Err(Error::new(text));
+            }
+        };
+        if let Some(query) = self.proxied.and_then(|_| proxy::raw_query(packet)) {
+            return target::parse(&format!("{url}?{query}"), &self.hosts).map_err(Error::new);
+        }
         let query = flow.resolve(&self.query.render(flow, packet).await?)?;
         let url = target::with_query(&url, &query).map_err(Error::new)?;
         target::parse(&url, &self.hosts).map_err(Error::new)
@@ -135,6 +171,11 @@ impl ClientRequest {
         let (scheme, authority) =
             (scheme.unwrap_or_default(), authority.map_or("", |it| it.as_str()));
         format!("{} {scheme}://{authority}{}", self.method, self.uri.path())
+    }
+
+    /// Whether it can be sent at all once it could not be.
+    pub(super) fn can_move(&self) -> bool {
+        !self.is_streamed
     }
 
     /// Whether asking twice does no more than asking once (RFC 9110, 9.2.2), and can be done.

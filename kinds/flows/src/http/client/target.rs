@@ -50,6 +50,16 @@ impl Hosts {
         (!host.is_empty()).then(|| Hosts::Some(vec![(host, port)]))
     }
 
+    /// The hosts of all of these.
+    pub(super) fn all_of(several: Vec<Hosts>) -> Hosts {
+        let lists = several.into_iter().map(|hosts| match hosts {
+            Hosts::Some(list) => Some(list),
+            Hosts::All => None,
+        });
+        let lists: Option<Vec<_>> = lists.collect();
+        lists.map_or(Hosts::All, |lists| Hosts::Some(lists.concat()))
+    }
+
     fn allow(&self, uri: &Uri) -> bool {
         let Hosts::Some(hosts) = self else { return true };
         let host = uri.host().unwrap_or_default();

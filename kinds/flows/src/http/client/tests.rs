@@ -1,6 +1,7 @@
 //! Tests of the client against real servers on this machine, good and bad ones.
 
 mod bad;
+mod proxied;
 mod server;
 mod tls;
 
