@@ -232,12 +232,14 @@ impl Session {
         Ok(id.filter(|id| id.len() <= ID_TEXT_MAX).map(|id| key(&id)))
     }
 
-    /// Refuses what a page of another site lets a browser do, if it is more than to read (403).
+    /// Refuses what a page of another site lets a browser do, if it is more than to read (403). A
+    /// request to speak another protocol, as a websocket, is more.
     /// Browsers say so in `Sec-Fetch-Site`, older ones in `Origin`; who says neither is none, and
     /// no page can make him send a cookie.
     fn is_own_page(&self, packet: &Value) -> Result<(), Error> {
         let method = packet.field("method")?;
-        if method.as_text().is_some_and(|method| READING.contains(&method)) {
+        let reads = method.as_text().is_some_and(|method| READING.contains(&method));
+        if reads && header(packet, "upgrade")?.is_none() {
             return Ok(());
         }
         let origin = header(packet, "origin")?;

@@ -164,6 +164,8 @@ fn a_page_of_another_site_can_only_read() {
             assert_eq!(status(ask(method, headers)), 403, "{method} {headers:?}");
         }
         assert_eq!(ask("GET", headers), ada(), "{headers:?}");
+        let websocket = [&[("upgrade", "websocket")], headers].concat();
+        assert_eq!(status(ask("GET", &websocket)), 403, "{headers:?}");
     }
 }
 
