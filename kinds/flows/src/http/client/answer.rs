@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::http::response::Parts;
 use sinew_flow::{Document, Error, Stream, Value};
@@ -104,9 +104,11 @@ pub(super) async fn gather(body: Incoming, bytes_max: u64) -> Result<Bytes, Stri
     }
 }
 
-/// The parts of a body, each within `patience`; an error is the last of them.
+/// The parts of a body, each within `patience`; an error is the last of them. Their length is known
+/// if the server says it; an answer to HEAD says that of a body that does not come.
 pub(super) fn stream(body: Incoming, patience: Duration) -> Stream {
-    Stream::new(unfold(Some(body), move |body| async move {
+    let len = body.size_hint().exact().filter(|len| *len > 0);
+    let stream = Stream::new(unfold(Some(body), move |body| async move {
         let mut body = body?;
         loop {
             let part = match timeout(patience, body.frame()).await {
@@ -126,5 +128,9 @@ pub(super) fn stream(body: Incoming, patience: Duration) -> Stream {
             };
             return Some((part, None));
         }
-    }))
+    }));
+    match len {
+        Some(len) => stream.with_len(len),
+        None => stream,
+    }
 }

@@ -233,9 +233,13 @@ fn pythons_server_is_asked_as_if_nothing_stood_between() {
         let header = answer.field("header").expect("headers");
         assert_eq!(header.field("content-type"), Ok(Value::text("text/plain")));
         let Ok(Value::Stream(stream)) = answer.field("body") else { panic!("{answer:?}") };
+        assert_eq!(stream.known_len(), Some(5), "the client is told too");
         let parts: Vec<Bytes> =
             stream.take().expect("once").map(|part| part.expect("a part")).collect().await;
         assert_eq!(parts.concat(), b"hello");
+        let head = ask(&fixture, packet("HEAD", "/a%20b.txt")).await.expect("an answer");
+        let Ok(Value::Stream(nothing)) = head.expect("a value").field("body") else { panic!() };
+        assert_eq!(nothing.known_len(), None, "it is not the length of the file");
         let missing = ask(&fixture, packet("GET", "/nothing")).await.expect("an answer");
         assert_eq!(missing.expect("a value").field("status"), Ok(Value::Integer(404)));
         let refused = ask(&fixture, packet("POST", "/a%20b.txt")).await.expect("an answer");
