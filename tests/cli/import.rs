@@ -267,8 +267,14 @@ fn where_a_line_is_answered_before_it_is_kept_a_kill_loses_lines() {
 #[test]
 fn a_file_that_is_followed_ends_with_its_run() {
     let folder = folder("import_followed");
-    let text = "- {kind: timer, name: t, interval: 1ms, deadline: 1h, ports: {out: [{name: f, port: in}]}}
-- {kind: file, name: f, path: data, follow: true, checkpoint: mark, ports: {out: [{name: o, port: in}]}}
+    let text = "
+- {kind: timer, name: t, interval: 1ms, deadline: 1h, ports: {out: [{name: f, port: in}]}}
+- kind: file
+  name: f
+  path: data
+  follow: true
+  checkpoint: mark
+  ports: {out: [{name: o, port: in}]}
 - {kind: append, name: o, path: out, as: text}
 ";
     fs::write(folder.join("graph.yaml"), text).expect("a place for it");

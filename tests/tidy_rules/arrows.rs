@@ -163,7 +163,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["json", "script", "testing", "work"],
             &["framing"],
             &["bridge", "check", "http", "path"],
-            &["batch", "data", "streams"],
+            &["data"],
+            &["batch", "streams"],
         ],
     ),
     (

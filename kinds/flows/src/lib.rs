@@ -57,6 +57,7 @@ pub const FLOWS: &[FlowEntry] = &[
     // Work that has an end.
     batch::once::NODE,
     batch::file::NODE,
+    batch::dir::NODE,
     batch::append::NODE,
     path::batch::NODE,
     // Streams, and messages from one to many.

@@ -10,7 +10,7 @@ use sinew_control::status::cut;
 use sinew_core::fault::{Cause, Fault};
 use tokio::sync::watch;
 
-use crate::{Error, Flow, FlowLimits, Local, Program, Reply, Value};
+use crate::{Error, Flow, FlowLimits, Local, Pool, Program, Reply, Value};
 
 /// Where a source's packets go: into the newest program of its worker.
 #[derive(Clone)]
@@ -103,6 +103,11 @@ impl Outlet {
         let said = program.pool.run_first(order).await.map_err(|error| error.to_string());
         let refused = |text: String| Fault::new(Cause::System, format_args!("{text}"));
         said.and_then(|said| said).map(drop).map_err(refused)
+    }
+
+    /// Threads for what blocks.
+    pub fn pool(&self) -> Pool {
+        self.0.borrow().program.pool.clone()
     }
 
     /// Tells the log what is to be known of the source.

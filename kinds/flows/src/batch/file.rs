@@ -1,7 +1,6 @@
 //! `file`: the records of a file, each by itself, with a checkpoint.
 
 mod checkpoint;
-mod follow;
 mod keeper;
 mod reading;
 mod records;

@@ -1,5 +1,7 @@
 //! Files one after the other: a few records at a time, from where a checkpoint says.
 
+mod follow;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -7,7 +9,6 @@ use std::time::Instant;
 use sinew_flow::Error;
 
 use super::checkpoint::{ElementCounts, Saved};
-use super::follow;
 use super::records::{Known, Manner, Record, Records, digest_of};
 use crate::framing::FilePlace;
 
@@ -36,10 +37,10 @@ pub(super) struct Reading {
     pub(super) order: Order,
     pub(super) names: Vec<String>,
     /// The one that is read, and its place.
-    pub(super) records: Records,
+    records: Records,
     at: usize,
     /// Since when there is another file in the place of one that is followed.
-    pub(super) moved: Option<Instant>,
+    moved: Option<Instant>,
     /// What is to be said of that.
     pub(super) notes: Vec<String>,
     /// Why the last records were not more.
@@ -175,7 +176,7 @@ pub(super) fn saved_at(
 }
 
 /// Why the file is not that of the checkpoint.
-pub(super) fn differs(known: &Known, saved: &Saved, name: &str) -> Option<String> {
+fn differs(known: &Known, saved: &Saved, name: &str) -> Option<String> {
     let (was, is) = (saved.offset, known.len);
     if known.inode != saved.inode {
         return Some(format!("'{name}' is another file (its inode is another)"));
@@ -191,7 +192,7 @@ fn names_digest(names: &[String]) -> String {
     digest_of(names.join("\0").as_bytes())
 }
 
-pub(super) fn open(order: &Order, name: &str, at: usize) -> Result<Records, Error> {
+fn open(order: &Order, name: &str, at: usize) -> Result<Records, Error> {
     let place = (&*order.folder.join(name), name, at);
     Records::open(place, order.manner, order.checkpoint.is_some())
 }

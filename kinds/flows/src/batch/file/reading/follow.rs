@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use sinew_flow::Error;
 
-use super::checkpoint::Saved;
-use super::reading::{Order, Reading, differs, open};
-use super::records::{Look, Records};
+use super::super::checkpoint::Saved;
+use super::super::records::{Look, Records};
+use super::{Order, Reading, differs, open};
 
 /// So long a file that was moved away is read on: who writes to it may not know yet.
 const GRACE: Duration = Duration::from_secs(1);
