@@ -1,6 +1,7 @@
 //! Files that are read: what their elements are, what is wrong with them, where a second flow goes
 //! on.
 
+mod bad;
 mod follow;
 
 use std::fs;
