@@ -12,7 +12,9 @@ use rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::program::{Running, SINEW, children, folder, ours, send, sinew, wait_until};
+use crate::program::{
+    Running, SINEW, children, folder, is_alive, ours, send, sinew, skip, wait_until,
+};
 
 /// Lines of the file: a debug build takes longer for them than from one checkpoint to the next.
 const LINES: u64 = 60_000;
@@ -159,14 +161,17 @@ struct Kills {
 fn killed(import: &Import, lasts: Duration, chance: &mut fastrand::Rng, kills: &mut Kills) {
     import.clear();
     // Some before the first checkpoint, some after it; not all after the end.
-    let pause = |chance: &mut fastrand::Rng| lasts.mul_f64(chance.f64() * 0.7);
+    let pause = |chance: &mut fastrand::Rng| lasts.mul_f64(chance.f64() / 2.0);
     for _ in 0..KILLS_MAX {
         kills.resumed += u64::from(import.path("orders.checkpoint").exists());
         let running = import.start();
         sleep(pause(chance));
         let domains = children(running.pid());
+        if domains.is_empty() && !is_alive(running.pid()) {
+            break;
+        }
         if domains.is_empty() {
-            // Too early, or it has ended.
+            // Too early.
             drop(running);
             continue;
         }
@@ -262,6 +267,32 @@ fn where_a_line_is_answered_before_it_is_kept_a_kill_loses_lines() {
     import.end();
     let (lost, _) = import.wrong();
     assert!(!lost.is_empty(), "nothing is lost");
+}
+
+/// Runs the import on a disk of 3 MB, then on the same with more room; prints both statuses.
+const SMALL_DISK: &str = r#"
+mount -t tmpfs -o size=3m tmpfs small || exit 77
+export DATABASE=sqlite://small/orders.db
+"$0" run --json import.yaml > first.json; echo $?
+mount -o remount,size=64m small
+"$0" run --json import.yaml > second.json; echo $?
+cp small/orders.db* .
+"#;
+
+#[test]
+fn an_import_onto_a_full_disk_ends_and_goes_on_where_there_is_room() {
+    let import = Import::new("import_full_disk", FEW * 4, &[]);
+    fs::create_dir(import.path("small")).expect("a place for it");
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", SMALL_DISK, SINEW]).current_dir(&import.folder);
+    let answer = Running::start(command).answer();
+    if answer.status != Some(0) {
+        return skip(&format!("no disk of one's own: {}", answer.err));
+    }
+    assert_eq!(answer.out, "1\n0\n", "{}", answer.err);
+    let first = fs::read_to_string(import.path("first.json")).expect("a report");
+    assert!(first.contains("database or disk is full"), "{first}");
+    assert_eq!(import.wrong(), (vec![], vec![]));
 }
 
 #[test]

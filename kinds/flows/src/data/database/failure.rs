@@ -72,8 +72,8 @@ pub(super) fn of_postgres(error: &tokio_postgres::Error) -> Error {
         _ if [SqlState::UNIQUE_VIOLATION, SqlState::EXCLUSION_VIOLATION].contains(code) => {
             error.with_status(CONFLICT)
         }
-        // A rule of the table, or a value that its column cannot hold.
-        "23" | "22" => error.with_status(UNPROCESSABLE),
+        // A rule of the table, a value that its column cannot hold, or one row twice.
+        "23" | "22" | "21" => error.with_status(UNPROCESSABLE),
         _ if *code == SqlState::QUERY_CANCELED => error.with_status(TIMEOUT),
         // Connections, transactions that collide, resources, an order to end.
         "08" | "40" | "53" | "55" | "57" | "58" => error.with_status(UNAVAILABLE),
