@@ -8,7 +8,7 @@ use super::ask::{self, Form};
 use super::proxy::Forwarded;
 use super::target::{self, Hosts};
 use super::targets::{Balance, Health};
-use crate::script::template::Template;
+use crate::script::template::{Template, filled};
 
 /// How targets are looked at, if they are.
 pub(super) fn health(parameters: &Parameters<'_>) -> Option<Health> {
@@ -147,7 +147,9 @@ fn hosts(parameters: &Parameters<'_>) -> Result<Hosts, Refusal> {
     if !targets.is_empty() {
         return Ok(Hosts::all_of(targets));
     }
+    // What comes from outside is no packet's to say. What of it is not to be had, the url itself says.
     let url = parameters.yaml("url");
+    let url = filled(url).unwrap_or_else(|_| url.clone());
     let Data::Scalar { text, .. } = &url.data else {
         let message = format!("url takes a text, found {}", url.sort());
         return Err(Refusal::new(url.span, message, "write a url such as http://host/path"));

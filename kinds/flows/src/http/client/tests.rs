@@ -312,6 +312,19 @@ fn no_value_of_a_packet_adds_a_header_or_changes_the_host() {
 }
 
 #[test]
+fn a_host_from_outside_is_one_of_the_spec() {
+    run(async {
+        let server = Server::start(echo).await;
+        let outside = format!("{{{{ env.SINEW_NOWHERE or 'http://{}' }}}}", server.address);
+        let graph = fixture(&graph(&format!("url: \"{outside}/{{{{ packet }}}}\"")));
+        for packet in ["a", "@evil.example/"] {
+            assert!(ask(&graph, Value::text(packet)).await.is_ok(), "{packet} is a path");
+        }
+        assert_eq!(server.requests(), 2);
+    });
+}
+
+#[test]
 fn all_that_is_wrong_is_said_at_once() {
     let wrong = "url: '{{ packet }}', method: 'G T', header: {'a b': c, host: d}, ca: nowhere.pem";
     assert_eq!(refusals(&graph(wrong)).len(), 5);
