@@ -28,6 +28,7 @@ pub const FLOWS: &[FlowEntry] = &[
     http::client::NODE,
     http::openapi::NODE,
     http::websocket::server::NODE,
+    http::websocket::client::NODE,
     // Who may ask, and what.
     http::guard::validate::NODE,
     http::guard::jwt::NODE,

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::pin::pin;
+use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -10,10 +11,11 @@ use tracing::Instrument;
 
 use crate::path::branches::Calls;
 use crate::path::children::Child;
+use crate::path::program::Program;
 use crate::{At, Error, Flow, FlowLimits, spans};
 
-/// A child of a flow that has not begun. It sees the values of its parent, not the other way round,
-/// has no deadline, and does not draw from the work of its parent.
+/// A child of a flow, or of a source, that has not begun. It sees the values of its parent, not the
+/// other way round, has no deadline, and does not draw from the work of its parent.
 pub struct Beside {
     flow: Flow,
     node: usize,
@@ -46,6 +48,21 @@ impl<'a> At<'a> {
 }
 
 impl Beside {
+    /// What a source does from its own place, with so much work.
+    ///
+    /// # Errors
+    /// As for [`At::beside`].
+    pub(crate) fn of_source(
+        program: &Rc<Program>,
+        node: usize,
+        work: u64,
+    ) -> Result<Beside, Error> {
+        let begun = program.base.children.begin()?;
+        let flow = Flow::new(Rc::clone(program));
+        flow.limit(FlowLimits { deadline: Duration::MAX, work });
+        Ok(Beside { parent: flow.id(), flow, node, _begun: begun })
+    }
+
     /// Does it. An error is counted as the node's, and told in the log.
     pub async fn run(self, work: impl AsyncFnOnce(At<'_>) -> Result<(), Error>) {
         let Beside { flow, node, parent, .. } = &self;

@@ -10,7 +10,7 @@ use sinew_control::status::cut;
 use sinew_core::fault::{Cause, Fault};
 use tokio::sync::watch;
 
-use crate::{Error, Flow, FlowLimits, Local, Pool, Program, Reply, Value};
+use crate::{Beside, Error, Flow, FlowLimits, Local, Pool, Program, Reply, Value};
 
 /// Where a source's packets go: into the newest program of its worker.
 #[derive(Clone)]
@@ -50,6 +50,16 @@ impl Outlet {
         let flow = Flow::new(Rc::clone(&current.program));
         flow.limit(limits);
         Begun { flow, source: current.node }
+    }
+
+    /// What goes on in the newest program, with so much work, and sends packets through the outputs
+    /// of the source.
+    ///
+    /// # Errors
+    /// Too many children of this worker are under way (503).
+    pub fn beside(&self, work: u64) -> Result<Beside, Error> {
+        let current = self.0.borrow();
+        Beside::of_source(&current.program, current.node, work)
     }
 
     /// What to wait for before a flow is begun for this connection (a number that the source has

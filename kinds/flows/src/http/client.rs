@@ -2,7 +2,7 @@
 
 mod answer;
 mod ask;
-mod connect;
+pub(super) mod connect;
 mod proxy;
 mod spec;
 mod target;

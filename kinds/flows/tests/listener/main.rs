@@ -3,6 +3,7 @@
 mod bodies;
 mod callers;
 mod events;
+mod foreign;
 mod http1;
 mod http2;
 mod limits;

@@ -26,7 +26,7 @@ use tokio::net::TcpStream;
 use tower_service::Service;
 
 /// What makes connections.
-pub(super) type Connector = HttpsConnector<Tcp>;
+pub(in crate::http) type Connector = HttpsConnector<Tcp>;
 
 /// Whom to trust: the authorities in a file, or those that browsers trust.
 ///
@@ -53,7 +53,7 @@ pub(crate) fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
 }
 
 /// A connector that has `names` looked up; over TLS it offers HTTP/2 if `with_h2`.
-pub(super) fn connector(roots: RootCertStore, names: Names, with_h2: bool) -> Connector {
+pub(in crate::http) fn connector(roots: RootCertStore, names: Names, with_h2: bool) -> Connector {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -73,14 +73,14 @@ pub(super) fn connector(roots: RootCertStore, names: Names, with_h2: bool) -> Co
 
 /// Who looks up names. Made before its node has a worker, and so without threads at first.
 #[derive(Clone, Default)]
-pub(super) struct Names(Arc<OnceLock<Pool>>);
+pub(in crate::http) struct Names(Arc<OnceLock<Pool>>);
 
 /// Addresses on their way.
 type Found = Pin<Box<dyn Future<Output = Result<vec::IntoIter<SocketAddr>, Error>> + Send>>;
 
 impl Names {
     /// From now on it asks on these threads.
-    pub(super) fn attach(&self, pool: Pool) {
+    pub(in crate::http) fn attach(&self, pool: Pool) {
         // A node is attached once; the threads of all workers are the same.
         let _ = self.0.set(pool);
     }
@@ -112,7 +112,7 @@ type OfStream = fn(TokioIo<TcpStream>) -> MarkedStream;
 
 /// Makes connections over TCP.
 #[derive(Clone)]
-pub(super) struct Tcp(HttpConnector<Names>);
+pub(in crate::http) struct Tcp(HttpConnector<Names>);
 
 impl Service<Uri> for Tcp {
     type Response = MarkedStream;
@@ -129,7 +129,7 @@ impl Service<Uri> for Tcp {
 }
 
 /// A connection over TCP with its mark.
-pub(super) struct MarkedStream {
+pub(in crate::http) struct MarkedStream {
     stream: TokioIo<TcpStream>,
     answered: Answered,
 }

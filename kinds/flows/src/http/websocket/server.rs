@@ -5,10 +5,11 @@ use hyper::{Method, Version};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::session::{AS, CONCURRENCY, DEADLINE, MESSAGE_SIZE_MAX, Manners, PING, Session, feed};
+use super::session::{AS, CONCURRENCY, DEADLINE, MESSAGE_SIZE_MAX, Manners, PING, Session};
 use crate::http::request::Request;
 use crate::http::upgrade::{SWITCHING, Upgrade};
 use crate::work::WORK_MAX;
@@ -112,16 +113,16 @@ impl WebSocket {
         let request = at.is_linked(SEND).then(|| packet.compact());
         let upgrade = Upgrade::new("websocket", move |wire, first| {
             Box::pin(beside.run(async move |at: At<'_>| {
-                let wire = (wire, first, Role::Server);
-                let session = Session::over(at, OUT, manners, wire).await;
-                let sent = match request {
-                    Some(request) => match at.call(SEND, request).await {
-                        Ok(reply) => feed(at, reply).await,
-                        Err(error) => Err(error),
-                    },
-                    None => Ok(None),
+                let (config, first) = (Some(manners.config()), first.to_vec());
+                let socket = match first.is_empty() {
+                    true => WebSocketStream::from_raw_socket(wire, Role::Server, config).await,
+                    false => {
+                        let role = Role::Server;
+                        WebSocketStream::from_partially_read(wire, first, role, config).await
+                    }
                 };
-                session.run(sent).await
+                let opening = request.map(|request| (SEND, request));
+                Session::over(at, OUT, manners, socket).run(opening).await
             }))
         });
         at.flow().leave(Box::new(upgrade));

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::{CapacityError, Error as SocketError};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::framing::{Format, Framer, Next};
@@ -100,7 +100,7 @@ impl Manners {
 }
 
 /// Why a connection ends: the code of its close, and what is to be told.
-pub(super) struct Ending {
+struct Ending {
     code: CloseCode,
     error: Option<Error>,
 }
@@ -132,13 +132,13 @@ impl Ending {
 }
 
 /// What is sent beside answers.
-pub(super) type Feed = BoxStream<'static, Result<Message, Error>>;
+type Feed = BoxStream<'static, Result<Message, Error>>;
 
 /// What a value that is to be sent beside answers comes to.
 ///
 /// # Errors
 /// It is a stream that somebody has read.
-pub(super) async fn feed(at: At<'_>, value: Option<Value>) -> Result<Option<Feed>, Error> {
+async fn feed(at: At<'_>, value: Option<Value>) -> Result<Option<Feed>, Error> {
     match value {
         Some(Value::Stream(stream)) => parts(&stream).map(Some),
         other => {
@@ -197,12 +197,15 @@ fn as_text(text: &str) -> Utf8Bytes {
     Utf8Bytes::from(text)
 }
 
+/// A connection over which frames go.
+pub(super) type Socket = WebSocketStream<Box<dyn Duplex>>;
+
 /// A websocket, and who speaks through it.
 pub(super) struct Session<'a> {
     at: At<'a>,
     out: usize,
     manners: Manners,
-    socket: WebSocketStream<Box<dyn Duplex>>,
+    socket: Socket,
     under_way: FuturesOrdered<Local<'a, Result<Option<Message>, Error>>>,
     /// Read, and to be begun when there is room.
     ahead: Option<Value>,
@@ -211,28 +214,27 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// One over a connection that has changed to websockets; messages go to the output `out`.
-    pub(super) async fn over(
-        at: At<'a>,
-        out: usize,
-        manners: Manners,
-        (wire, first, role): (Box<dyn Duplex>, Bytes, Role),
-    ) -> Session<'a> {
-        let config = Some(manners.config());
-        let socket = match first.is_empty() {
-            true => WebSocketStream::from_raw_socket(wire, role, config).await,
-            false => WebSocketStream::from_partially_read(wire, first.to_vec(), role, config).await,
-        };
+    /// One that is open; messages go to the output `out`.
+    pub(super) fn over(at: At<'a>, out: usize, manners: Manners, socket: Socket) -> Session<'a> {
         let (under_way, heard) = (FuturesOrdered::new(), Instant::now());
         Session { at, out, manners, socket, under_way, ahead: None, heard, has_pinged: false }
     }
 
-    /// Speaks until the end, and closes in order.
+    /// Speaks until the end, and closes in order. If `opening` leads to an output, what that replies
+    /// to the packet is sent beside answers.
     ///
     /// # Errors
     /// What has failed in this graph.
-    pub(super) async fn run(mut self, feed: Result<Option<Feed>, Error>) -> Result<(), Error> {
-        let ending = match feed {
+    pub(super) async fn run(mut self, opening: Option<(usize, Value)>) -> Result<(), Error> {
+        let at = self.at;
+        let fed = match opening {
+            Some((port, packet)) => match at.call(port, packet).await {
+                Ok(reply) => feed(at, reply).await,
+                Err(error) => Err(error),
+            },
+            None => Ok(None),
+        };
+        let ending = match fed {
             Ok(mut feed) => self.converse(&mut feed).await,
             Err(error) => Some(Ending::failed(error)),
         };
