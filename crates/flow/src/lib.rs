@@ -35,7 +35,7 @@ pub use entry::{FlowEntry, Make};
 pub use figures::{Figures, NodeFigures};
 pub use make::FlowFixture;
 pub use message::{from_message, to_message};
-pub use path::beside::Beside;
+pub use path::beside::Offshoot;
 pub use path::outlet::{Begun, Outlet, StopSignal, Stopper};
 pub use path::program::Program;
 pub use path::run::{Flow, join_replies};

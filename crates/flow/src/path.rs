@@ -5,6 +5,7 @@ pub(crate) mod branches;
 pub(crate) mod children;
 pub(crate) mod outlet;
 pub(crate) mod program;
+pub(crate) mod retirement;
 pub(crate) mod run;
 pub(crate) mod turns;
 

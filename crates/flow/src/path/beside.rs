@@ -1,12 +1,10 @@
 //! What a node goes on with beside its flow, when that has long had its reply: the elements of a
 //! stream, a connection. It is a child of the flow, with work of its own.
 
-use std::cell::Cell;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tracing::Instrument;
 
 use crate::path::branches::Calls;
@@ -16,7 +14,7 @@ use crate::{At, Error, Flow, FlowLimits, spans};
 
 /// A child of a flow, or of a source, that has not begun. It sees the values of its parent, not the
 /// other way round, has no deadline, and does not draw from the work of its parent.
-pub struct Beside {
+pub struct Offshoot {
     flow: Flow,
     node: usize,
     /// It counts as one that is under way.
@@ -29,10 +27,10 @@ impl<'a> At<'a> {
     ///
     /// # Errors
     /// Too many children of this worker are under way (503).
-    pub fn beside(self, work: u64) -> Result<Beside, Error> {
+    pub fn beside(self, work: u64) -> Result<Offshoot, Error> {
         let begun = self.flow.program.base.children.begin()?;
         let flow = self.flow.child_of_its_own(FlowLimits { deadline: Duration::MAX, work });
-        Ok(Beside { flow, node: self.node, _begun: begun, parent: self.flow.id() })
+        Ok(Offshoot { flow, node: self.node, _begun: begun, parent: self.flow.id() })
     }
 
     /// Waits until the worker stops, or an edit has brought another graph: what has no end of its
@@ -43,11 +41,11 @@ impl<'a> At<'a> {
 
     /// Whether that is so already.
     pub fn is_retired(self) -> bool {
-        self.flow.program.retirement.is_over.get()
+        self.flow.program.retirement.is_over()
     }
 }
 
-impl Beside {
+impl Offshoot {
     /// What a source does from its own place, with so much work.
     ///
     /// # Errors
@@ -56,16 +54,16 @@ impl Beside {
         program: &Rc<Program>,
         node: usize,
         work: u64,
-    ) -> Result<Beside, Error> {
+    ) -> Result<Offshoot, Error> {
         let begun = program.base.children.begin()?;
         let flow = Flow::new(Rc::clone(program));
         flow.limit(FlowLimits { deadline: Duration::MAX, work });
-        Ok(Beside { parent: flow.id(), flow, node, _begun: begun })
+        Ok(Offshoot { parent: flow.id(), flow, node, _begun: begun })
     }
 
     /// Does it. An error is counted as the node's, and told in the log.
     pub async fn run(self, work: impl AsyncFnOnce(At<'_>) -> Result<(), Error>) {
-        let Beside { flow, node, parent, .. } = &self;
+        let Offshoot { flow, node, parent, .. } = &self;
         let (calls, entry) = (Calls::default(), flow.program.entry(*node));
         let at = At { flow, node: *node, calls: &calls };
         let _waits = entry.figures().waits();
@@ -74,29 +72,6 @@ impl Beside {
         if let Err(error) = done {
             entry.figures().failed();
             flow.tell(*node, &error.of(entry.name()));
-        }
-    }
-}
-
-/// Whether a program still has flows that begin.
-#[derive(Default)]
-pub(crate) struct Retirement {
-    is_over: Cell<bool>,
-    over: Notify,
-}
-
-impl Retirement {
-    /// None begin any more.
-    pub(crate) fn begin(&self) {
-        self.is_over.set(true);
-        self.over.notify_waiters();
-    }
-
-    async fn wait(&self) {
-        // It hears of what comes from now on, even before it is polled.
-        let over = self.over.notified();
-        if !self.is_over.get() {
-            over.await;
         }
     }
 }

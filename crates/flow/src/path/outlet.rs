@@ -10,7 +10,7 @@ use sinew_control::status::cut;
 use sinew_core::fault::{Cause, Fault};
 use tokio::sync::watch;
 
-use crate::{Beside, Error, Flow, FlowLimits, Local, Pool, Program, Reply, Value};
+use crate::{Error, Flow, FlowLimits, Local, Offshoot, Pool, Program, Reply, Value};
 
 /// Where a source's packets go: into the newest program of its worker.
 #[derive(Clone)]
@@ -57,9 +57,9 @@ impl Outlet {
     ///
     /// # Errors
     /// Too many children of this worker are under way (503).
-    pub fn beside(&self, work: u64) -> Result<Beside, Error> {
+    pub fn beside(&self, work: u64) -> Result<Offshoot, Error> {
         let current = self.0.borrow();
-        Beside::of_source(&current.program, current.node, work)
+        Offshoot::of_source(&current.program, current.node, work)
     }
 
     /// What to wait for before a flow is begun for this connection (a number that the source has

@@ -27,7 +27,7 @@ use self::keeper::{Keeper, KeptAt};
 use self::reading::{Order, Reading, saved_at};
 use self::records::{Known, Manner, Record};
 use super::watch::FolderWatch;
-use crate::framing::{self, FilePlace, Format};
+use crate::framing::{self, ElementFormat, FilePlace};
 use crate::path::for_each::ELEMENT_WORK;
 use crate::script::template::Template;
 
@@ -116,13 +116,13 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     }
     let separator = framing::separator(parameters).map_err(|refusal| vec![refusal])?;
     let format = match parameters.text("as") {
-        "whole" => Format::Whole,
-        "csv" => Format::Csv { has_header: parameters.bool("header"), separator },
-        "ndjson" => Format::Ndjson,
-        _ => Format::Lines,
+        "whole" => ElementFormat::Whole,
+        "csv" => ElementFormat::Csv { has_header: parameters.bool("header"), separator },
+        "ndjson" => ElementFormat::Ndjson,
+        _ => ElementFormat::Lines,
     };
     let follows = parameters.bool("follow");
-    if follows && matches!(format, Format::Whole) {
+    if follows && matches!(format, ElementFormat::Whole) {
         let text = "a whole file that is followed would never be an element".to_owned();
         return refuse("follow", text, "write as: lines, or another");
     }

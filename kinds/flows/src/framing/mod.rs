@@ -23,7 +23,7 @@ const TEXT_BYTES_PER_UNIT: u64 = 1024;
 
 /// What the bytes hold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Format {
+pub(crate) enum ElementFormat {
     /// One element: all of it.
     Whole,
     /// A text in each line.
@@ -38,13 +38,13 @@ pub(crate) enum Format {
     Bytes,
 }
 
-impl Format {
+impl ElementFormat {
     /// What it costs to take an element of so many bytes apart, in units of work.
     pub(crate) fn price(self, len: usize) -> u64 {
         let bytes_per_unit = match self {
-            Format::Csv { .. } | Format::Ndjson => BYTES_PER_UNIT,
-            Format::Whole | Format::Lines | Format::Sse => TEXT_BYTES_PER_UNIT,
-            Format::Bytes => return 0,
+            ElementFormat::Csv { .. } | ElementFormat::Ndjson => BYTES_PER_UNIT,
+            ElementFormat::Whole | ElementFormat::Lines | ElementFormat::Sse => TEXT_BYTES_PER_UNIT,
+            ElementFormat::Bytes => return 0,
         };
         len as u64 / bytes_per_unit
     }
@@ -87,7 +87,7 @@ pub(crate) struct Element {
 
 /// What comes next.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum NextElement {
     Element(Element),
     /// More bytes, or the word that none come, are needed to know.
     More,
@@ -98,7 +98,7 @@ pub(crate) enum Next {
 pub(crate) struct Framer {
     /// What errors begin with: of what the bytes are.
     of: String,
-    format: Format,
+    format: ElementFormat,
     size_max: usize,
     /// Where the first byte lies that was not taken yet.
     place: FilePlace,
@@ -136,11 +136,12 @@ struct Row {
 
 impl Framer {
     /// One that errors call `of`, with a comma or nothing behind it.
-    pub(crate) fn new(of: String, format: Format, size_max: usize) -> Framer {
-        let separator = if let Format::Csv { separator, .. } = format { separator } else { b',' };
+    pub(crate) fn new(of: String, format: ElementFormat, size_max: usize) -> Framer {
+        let separator =
+            if let ElementFormat::Csv { separator, .. } = format { separator } else { b',' };
         let reader = ReaderBuilder::new().delimiter(separator).build();
         let (fields, ends) = match format {
-            Format::Csv { .. } => (vec![0; 1024], vec![0; 64]),
+            ElementFormat::Csv { .. } => (vec![0; 1024], vec![0; 64]),
             _ => (Vec::new(), Vec::new()),
         };
         let csv = Csv { reader, fields, ends, columns: None, read: 0, filled: 0, ended: 0 };
@@ -183,7 +184,7 @@ impl Framer {
         self.buffer.clear();
         self.csv.reader.reset();
         (self.csv.read, self.csv.filled, self.csv.ended) = (0, 0, 0);
-        self.is_over = matches!(self.format, Format::Whole);
+        self.is_over = matches!(self.format, ElementFormat::Whole);
     }
 
     /// Begins anew, with other bytes.
@@ -201,7 +202,7 @@ impl Framer {
         if self.has_begun {
             return Ok(true);
         }
-        if self.place.offset == 0 && !matches!(self.format, Format::Bytes) {
+        if self.place.offset == 0 && !matches!(self.format, ElementFormat::Bytes) {
             let rest = &self.buffer[self.taken..];
             if rest.len() < MARK.len() && MARK.starts_with(rest) && !self.is_last {
                 return Ok(false);
@@ -210,7 +211,7 @@ impl Framer {
                 self.take(MARK.len());
             }
         }
-        if matches!(self.format, Format::Csv { has_header: true, .. }) {
+        if matches!(self.format, ElementFormat::Csv { has_header: true, .. }) {
             match self.row()? {
                 None if !self.is_last => return Ok(false),
                 None => {}
@@ -235,23 +236,23 @@ impl Framer {
     ///
     /// # Errors
     /// An element is too long.
-    pub(crate) fn next(&mut self) -> Result<Next, Error> {
+    pub(crate) fn next(&mut self) -> Result<NextElement, Error> {
         if !self.begin()? {
             self.check_len(self.buffer.len() - self.taken)?;
-            return Ok(Next::More);
+            return Ok(NextElement::More);
         }
         let element = match self.format {
             _ if self.is_over => None,
-            Format::Whole => self.whole()?,
-            Format::Csv { .. } => self.csv_record()?,
-            Format::Lines | Format::Ndjson => self.line()?,
-            Format::Sse => self.event()?,
-            Format::Bytes => self.part(),
+            ElementFormat::Whole => self.whole()?,
+            ElementFormat::Csv { .. } => self.csv_record()?,
+            ElementFormat::Lines | ElementFormat::Ndjson => self.line()?,
+            ElementFormat::Sse => self.event()?,
+            ElementFormat::Bytes => self.part(),
         };
         Ok(match element {
-            Some(element) => Next::Element(element),
-            None if self.is_last || self.is_over => Next::End,
-            None => Next::More,
+            Some(element) => NextElement::Element(element),
+            None if self.is_last || self.is_over => NextElement::End,
+            None => NextElement::More,
         })
     }
 
@@ -301,7 +302,7 @@ impl Framer {
             self.looked = 0;
             // A last line without an end is a line, too.
             self.place.line = number;
-            let is_json = matches!(self.format, Format::Ndjson);
+            let is_json = matches!(self.format, ElementFormat::Ndjson);
             if is_json && raw.trim_ascii().is_empty() {
                 continue;
             }
@@ -426,10 +427,10 @@ impl Framer {
             return Ok(());
         }
         let what = match self.format {
-            Format::Whole => "the file is",
-            Format::Csv { .. } => "the record is (is a quote missing?)",
-            Format::Sse => "the event is",
-            Format::Lines | Format::Ndjson | Format::Bytes => "the line is",
+            ElementFormat::Whole => "the file is",
+            ElementFormat::Csv { .. } => "the record is (is a quote missing?)",
+            ElementFormat::Sse => "the event is",
+            ElementFormat::Lines | ElementFormat::Ndjson | ElementFormat::Bytes => "the line is",
         };
         let text = format!("{what} longer than {} bytes; raise line_size_max", self.size_max);
         Err(self.wrong(self.place.line + 1, &text).with_status(413))

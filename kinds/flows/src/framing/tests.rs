@@ -1,3 +1,5 @@
+//! Elements of bytes in whatever pieces these come, and elements as bytes.
+
 use serde_json::json;
 
 use super::write::Outgoing;
@@ -5,20 +7,24 @@ use super::*;
 use crate::testing::{fixture, run};
 
 /// The elements of bytes that come in pieces of so many; at the end why there are no more.
-fn elements(format: Format, bytes: &[u8], piece: usize) -> Vec<Result<(u64, Value), String>> {
+fn elements(
+    format: ElementFormat,
+    bytes: &[u8],
+    piece: usize,
+) -> Vec<Result<(u64, Value), String>> {
     let mut framer = Framer::new(String::new(), format, 100);
     let (mut pieces, mut found) = (bytes.chunks(piece), Vec::new());
     loop {
         match framer.next() {
-            Ok(Next::Element(element)) => {
+            Ok(NextElement::Element(element)) => {
                 let value = element.value.map_err(|error| error.text().to_owned());
                 found.push(value.map(|value| (element.number, value)));
             }
-            Ok(Next::More) => match pieces.next() {
+            Ok(NextElement::More) => match pieces.next() {
                 Some(piece) => framer.give(piece),
                 None => framer.end(),
             },
-            Ok(Next::End) => {
+            Ok(NextElement::End) => {
                 assert_eq!(pieces.next(), None);
                 return found;
             }
@@ -31,7 +37,7 @@ fn elements(format: Format, bytes: &[u8], piece: usize) -> Vec<Result<(u64, Valu
 }
 
 /// The same however the bytes come, as JSON.
-fn whole(format: Format, bytes: &[u8]) -> serde_json::Value {
+fn whole(format: ElementFormat, bytes: &[u8]) -> serde_json::Value {
     let all = elements(format, bytes, bytes.len().max(1));
     for piece in 1..bytes.len() {
         assert_eq!(elements(format, bytes, piece), all, "pieces of {piece}");
@@ -45,16 +51,23 @@ fn whole(format: Format, bytes: &[u8]) -> serde_json::Value {
 
 #[test]
 fn elements_are_the_same_in_whatever_pieces_they_come() {
-    let lines = whole(Format::Lines, b"\xef\xbb\xbfa\r\n\nb\xc3\xa4\nc");
+    let lines = whole(ElementFormat::Lines, b"\xef\xbb\xbfa\r\n\nb\xc3\xa4\nc");
     assert_eq!(lines, json!([[1, "a"], [2, ""], [3, "b\u{e4}"], [4, "c"]]));
-    let ndjson = whole(Format::Ndjson, b"{\"a\":1}\n\n[2]\r\n3");
+    let ndjson = whole(ElementFormat::Ndjson, b"{\"a\":1}\n\n[2]\r\n3");
     assert_eq!(ndjson, json!([[1, {"a": 1}], [3, [2]], [4, 3]]));
-    let csv = Format::Csv { has_header: true, separator: b';' };
+    let csv = ElementFormat::Csv { has_header: true, separator: b';' };
     let rows = whole(csv, b"a;b\r\n1;\"2\r\n;\"\r\n\r\n3;4");
     assert_eq!(rows, json!([[2, {"a": "1", "b": "2\r\n;"}], [5, {"a": "3", "b": "4"}]]));
-    let plain = Format::Csv { has_header: false, separator: b',' };
+    let plain = ElementFormat::Csv { has_header: false, separator: b',' };
     assert_eq!(whole(plain, b"1,2\n3\n"), json!([[1, ["1", "2"]], [2, ["3"]]]));
-    for format in [Format::Lines, Format::Ndjson, csv, plain, Format::Sse, Format::Bytes] {
+    for format in [
+        ElementFormat::Lines,
+        ElementFormat::Ndjson,
+        csv,
+        plain,
+        ElementFormat::Sse,
+        ElementFormat::Bytes,
+    ] {
         assert_eq!(whole(format, b""), json!([]), "{format:?}");
     }
 }
@@ -62,10 +75,13 @@ fn elements_are_the_same_in_whatever_pieces_they_come() {
 #[test]
 fn events_are_what_the_standard_says() {
     // The examples of HTML, 9.2.6, and what browsers are tested with.
-    let events = whole(Format::Sse, b"data: YHOO\ndata: +2\ndata: 10\n\n");
+    let events = whole(ElementFormat::Sse, b"data: YHOO\ndata: +2\ndata: 10\n\n");
     assert_eq!(events, json!([[1, {"event": "message", "data": "YHOO\n+2\n10"}]]));
-    let events =
-        whole(Format::Sse, b": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n");
+    let events = whole(
+        ElementFormat::Sse,
+        b": test stream\n\ndata: first event\nid: 1\n\n\
+          data:second event\nid\n\ndata:  third event\n\n",
+    );
     assert_eq!(
         events,
         json!([
@@ -74,11 +90,11 @@ fn events_are_what_the_standard_says() {
             [9, {"event": "message", "data": " third event"}],
         ])
     );
-    let events = whole(Format::Sse, b"data\n\ndata\ndata\n\ndata:");
+    let events = whole(ElementFormat::Sse, b"data\n\ndata\ndata\n\ndata:");
     let message = |data: &str| json!({"event": "message", "data": data});
     assert_eq!(events, json!([[1, message("")], [3, message("\n")]]));
     let events = whole(
-        Format::Sse,
+        ElementFormat::Sse,
         b"event: a\rdata: 1\r\rretry: 20\r\ndata: 2\r\n\r\nid: x\0y\nretry: a\ndata: 3\n\n",
     );
     assert_eq!(
@@ -95,9 +111,9 @@ fn events_are_what_the_standard_says() {
 fn what_is_too_long_or_malformed_says_where() {
     let long = [&b"a\n"[..], &[b'x'; 101]].concat();
     for (format, what) in [
-        (Format::Lines, "the line is"),
-        (Format::Csv { has_header: false, separator: b',' }, "the record is"),
-        (Format::Sse, "the event is"),
+        (ElementFormat::Lines, "the line is"),
+        (ElementFormat::Csv { has_header: false, separator: b',' }, "the record is"),
+        (ElementFormat::Sse, "the event is"),
     ] {
         let found = whole(format, &long);
         let last = found.as_array().and_then(|all| all.last()).and_then(|it| it.as_str());
@@ -105,12 +121,12 @@ fn what_is_too_long_or_malformed_says_where() {
         assert!(last.starts_with(&format!("line 2: {what}")), "{last}");
     }
     let many = b"data: 12345678901234567890\n".repeat(9);
-    let found = whole(Format::Sse, &many);
+    let found = whole(ElementFormat::Sse, &many);
     assert!(found[0].as_str().expect("an error").contains("longer than 100 bytes"), "{found}");
-    let bad = whole(Format::Ndjson, b"{\n1\n");
+    let bad = whole(ElementFormat::Ndjson, b"{\n1\n");
     assert!(bad[0].as_str().expect("an error").starts_with("no JSON"), "{bad}");
     assert_eq!(bad[1], json!([2, 1]));
-    let short = whole(Format::Csv { has_header: true, separator: b',' }, b"a,b\n1\n1,2\n");
+    let short = whole(ElementFormat::Csv { has_header: true, separator: b',' }, b"a,b\n1\n1,2\n");
     assert_eq!(short[0], json!("1 fields, expected 2 as in the header"));
 }
 
@@ -123,16 +139,20 @@ fn written(format: Outgoing, value: serde_json::Value) -> Result<String, u16> {
 #[test]
 fn what_is_written_is_read_as_the_same() {
     let cases = [
-        (Outgoing::Lines, Format::Lines, vec![json!("a"), json!("")]),
-        (Outgoing::Ndjson, Format::Ndjson, vec![json!({"a": "b\n"}), json!(null), json!("c")]),
+        (Outgoing::Lines, ElementFormat::Lines, vec![json!("a"), json!("")]),
+        (
+            Outgoing::Ndjson,
+            ElementFormat::Ndjson,
+            vec![json!({"a": "b\n"}), json!(null), json!("c")],
+        ),
         (
             Outgoing::Csv,
-            Format::Csv { has_header: false, separator: b',' },
+            ElementFormat::Csv { has_header: false, separator: b',' },
             vec![json!(["a,", "\"b\r\n\"", ""]), json!([""])],
         ),
         (
             Outgoing::Sse,
-            Format::Sse,
+            ElementFormat::Sse,
             vec![
                 json!({"event": "a", "id": "7", "data": "one\n\n two", "retry": 5}),
                 json!({"event": "b", "id": "7", "data": ""}),

@@ -131,10 +131,10 @@ async fn fill_answer(
     *response.status_mut() = status;
     let headers = response.headers_mut();
     set_headers(headers, &flow.resolve(&field("header")?)?)?;
-    if let Some(content_type) = content_type {
-        if *headers.entry(CONTENT_TYPE).or_insert(content_type) == EVENT_STREAM {
-            headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
-        }
+    if let Some(content_type) = content_type
+        && *headers.entry(CONTENT_TYPE).or_insert(content_type) == EVENT_STREAM
+    {
+        headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
     }
     if ![StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status) {
         *response.body_mut() = content.unwrap_or(Content::Empty);

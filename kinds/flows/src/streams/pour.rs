@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{LocalBoxStream, StreamExt, poll_fn as stream_of};
 use sinew_flow::{At, Error, Stream, Value};
-use tokio::sync::mpsc::{Sender, channel};
+use tokio::sync::mpsc::{self, Sender};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
@@ -40,7 +40,7 @@ impl Pour {
         make: impl for<'a> FnOnce(At<'a>) -> LocalBoxStream<'a, Result<Bytes, Error>> + 'static,
     ) -> Result<Value, Error> {
         let beside = at.beside(work)?;
-        let (sender, mut receiver) = channel(1);
+        let (sender, mut receiver) = mpsc::channel(1);
         spawn_local(beside.run(async move |at: At<'_>| self.send(at, make(at), sender).await));
         let stream = Stream::new(stream_of(move |context| receiver.poll_recv(context)));
         Ok(Value::Stream(stream.with_content_type(self.outgoing.content_type())))

@@ -18,10 +18,10 @@ use sinew_flow::{
 };
 use tokio::time::timeout;
 
-use self::elements::{Arrived, Windows, elements};
+use self::elements::{ArrivedElement, Windows, elements};
 use super::pour::Pour;
 use crate::framing::write::Outgoing;
-use crate::framing::{self, Format};
+use crate::framing::{self, ElementFormat};
 use crate::path::for_each::ELEMENT_WORK;
 use crate::script::expression::Expression;
 use crate::work::WORK_MAX;
@@ -100,7 +100,7 @@ static PARAMETERS: &[Parameter] = &[
         ParameterType::Duration { min_ns: 0, max_ns: 86_400 * SECOND_NS },
     )
     .or("0s")
-    .doc("A list goes to 'out' so long after its first element at the latest; 0s: when it is full."),
+    .doc("A list goes to 'out' so long after its first element at the latest; 0s: when full."),
     Parameter::new(
         "deadline",
         ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400 * SECOND_NS },
@@ -135,7 +135,7 @@ struct Streaming {
 /// What holds for all elements.
 #[derive(Clone, Copy)]
 struct Settings {
-    format: Format,
+    format: ElementFormat,
     size_max: usize,
     windows: Option<Windows>,
     concurrency: usize,
@@ -149,11 +149,11 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     };
     let separator = framing::separator(parameters).map_err(|refusal| vec![refusal])?;
     let format = match parameters.text("framing") {
-        "ndjson" => Format::Ndjson,
-        "csv" => Format::Csv { has_header: parameters.bool("header"), separator },
-        "sse" => Format::Sse,
-        "bytes" => Format::Bytes,
-        _ => Format::Lines,
+        "ndjson" => ElementFormat::Ndjson,
+        "csv" => ElementFormat::Csv { has_header: parameters.bool("header"), separator },
+        "sse" => ElementFormat::Sse,
+        "bytes" => ElementFormat::Bytes,
+        _ => ElementFormat::Lines,
     };
     let pour = Pour {
         outgoing: Outgoing::of(parameters, "as"),
@@ -274,10 +274,10 @@ impl Settings {
     async fn element<T>(
         self,
         at: At<'_>,
-        arrived: Arrived,
+        arrived: ArrivedElement,
         make: impl AsyncFnOnce(Option<Value>) -> Result<T, Error>,
     ) -> Result<Fate<T>, Error> {
-        let Arrived { number, raw, price, value } = arrived;
+        let ArrivedElement { number, raw, price, value } = arrived;
         at.flow().spend(ELEMENT_WORK + price)?;
         let made = async { make(at.call(OUT, value?).await?).await };
         let made = timeout(self.patience, made).await.unwrap_or_else(|_| {

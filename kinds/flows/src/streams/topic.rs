@@ -68,7 +68,7 @@ impl Resource for TopicLimits {
     fn open(self: Box<Self>, name: &str, resources: &Resources) -> Result<OpenResource, Fault> {
         let TopicLimits { capacity, waits, message_size_max, subscribers_max } = *self;
         let key = format!("{name} {capacity} {waits} {message_size_max} {subscribers_max}");
-        Ok(resources.share(&key, || Topic::new(*self)))
+        Ok(resources.share(&key, || FlowTopic::new(*self)))
     }
 }
 
@@ -76,7 +76,7 @@ impl Resource for TopicLimits {
 pub(crate) struct NamedTopic {
     name: String,
     /// There when the node has a worker.
-    topic: Option<Arc<Topic>>,
+    topic: Option<Arc<FlowTopic>>,
 }
 
 impl NamedTopic {
@@ -108,7 +108,7 @@ impl NamedTopic {
     ///
     /// # Panics
     /// Before [`NamedTopic::attach`]: a node is attached before its first packet.
-    pub(crate) fn get(&self) -> &Arc<Topic> {
+    pub(crate) fn get(&self) -> &Arc<FlowTopic> {
         self.topic.as_ref().expect("a node is attached before its first packet")
     }
 }
@@ -120,7 +120,7 @@ pub(crate) struct TopicMessage {
 }
 
 /// A topic that is open.
-pub(crate) struct Topic {
+pub(crate) struct FlowTopic {
     limits: TopicLimits,
     sender: broadcast::Sender<Arc<TopicMessage>>,
     /// Who publishes, one after the other: so all subscribers see the same order.
@@ -131,9 +131,9 @@ pub(crate) struct Topic {
     lost: AtomicU64,
 }
 
-impl Topic {
-    fn new(limits: TopicLimits) -> Topic {
-        Topic {
+impl FlowTopic {
+    fn new(limits: TopicLimits) -> FlowTopic {
+        FlowTopic {
             limits,
             sender: broadcast::Sender::new(limits.capacity),
             publishing: Mutex::default(),
@@ -167,7 +167,7 @@ impl Topic {
     ///
     /// # Errors
     /// There are too many subscribers (503).
-    pub(crate) fn subscribe(self: &Arc<Topic>) -> Result<Subscription, Error> {
+    pub(crate) fn subscribe(self: &Arc<FlowTopic>) -> Result<Subscription, Error> {
         // Relaxed: a count, and nothing that goes with it.
         let before = self.subscribers.fetch_add(1, Ordering::Relaxed);
         // From here on it is one, and leaves when it is dropped.
@@ -185,7 +185,7 @@ impl Topic {
 
 /// What one of many gets.
 pub(crate) struct Subscription {
-    topic: Arc<Topic>,
+    topic: Arc<FlowTopic>,
     /// There until it is dropped.
     receiver: Option<broadcast::Receiver<Arc<TopicMessage>>>,
     lost: u64,

@@ -31,6 +31,7 @@ server.handle_request()
 ";
 
 #[test]
+#[expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
 fn events_of_another_server_pass_through_a_stream() {
     let python = env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
     let begun = Command::new(&python).args(["-c", SCRIPT]).stdout(Stdio::piped()).spawn();

@@ -12,7 +12,7 @@ use ring::digest;
 use rustix::fs::OFlags;
 use sinew_flow::{Error, Value};
 
-use crate::framing::{Element, FilePlace, Format, Framer, Next};
+use crate::framing::{Element, ElementFormat, FilePlace, Framer, NextElement};
 use crate::script::library::hex;
 
 /// Bytes that are read from the file at a time.
@@ -72,7 +72,7 @@ pub(super) struct Records {
 /// How a file is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner {
-    pub(super) format: Format,
+    pub(super) format: ElementFormat,
     pub(super) size_max: usize,
     pub(super) follows: bool,
 }
@@ -218,12 +218,12 @@ impl Records {
     pub(super) fn next(&mut self) -> Result<Option<Record>, Error> {
         loop {
             match self.framer.next()? {
-                Next::Element(Element { number, next, raw, value }) => {
+                NextElement::Element(Element { number, next, raw, value }) => {
                     let file = Arc::clone(&self.known);
                     return Ok(Some(Record { file, number, next, raw, value }));
                 }
-                Next::More if self.fill()? => {}
-                Next::More | Next::End => return Ok(None),
+                NextElement::More if self.fill()? => {}
+                NextElement::More | NextElement::End => return Ok(None),
             }
         }
     }

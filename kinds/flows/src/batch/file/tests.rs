@@ -50,13 +50,13 @@ fn counts(read: i64, done: i64, rejected: i64) -> Reply {
     Ok(Some(Value::map(counts.map(|(name, count)| (name, Value::Integer(count))))))
 }
 
-fn manner(format: Format) -> Manner {
+fn manner(format: ElementFormat) -> Manner {
     Manner { format, size_max: 1000, follows: false }
 }
 
 /// All records of a file, as JSON, or what is wrong with each; with its line, and what it looks
 /// like there.
-fn records(data: &[u8], format: Format) -> Result<Vec<(u64, String, String)>, Error> {
+fn records(data: &[u8], format: ElementFormat) -> Result<Vec<(u64, String, String)>, Error> {
     let folder = folder(data);
     let path = folder.path().join("data");
     let mut records = Records::open((&path, "data", 0), manner(format), false)?;
@@ -82,7 +82,7 @@ fn records(data: &[u8], format: Format) -> Result<Vec<(u64, String, String)>, Er
 #[test]
 fn records_are_what_the_format_says() {
     let one = |number, raw: &str, value: &str| (number, raw.to_owned(), value.to_owned());
-    let csv = |has_header| Format::Csv { has_header, separator: b',' };
+    let csv = |has_header| ElementFormat::Csv { has_header, separator: b',' };
     // RFC 4180: quotes, commas and lines in fields, with both ends of lines.
     let text = "\u{feff}a,b\r\n1,\"x, \"\"y\"\"\"\r\n\r\n\"two\nlines\",3\r\n4\r\n5,6";
     assert_eq!(
@@ -97,7 +97,7 @@ fn records_are_what_the_format_says() {
     assert_eq!(records(b"a,a\n", csv(false)).expect("CSV"), [one(1, "a,a", r#"["a","a"]"#)]);
     assert!(records(b"a,a\n", csv(true)).expect_err("twice").text().contains("'a' twice"));
     assert_eq!(
-        records(b"a\r\n\nb\xff\nc", Format::Lines).expect("lines"),
+        records(b"a\r\n\nb\xff\nc", ElementFormat::Lines).expect("lines"),
         [
             one(1, "a", "\"a\""),
             one(2, "", "\"\""),
@@ -105,27 +105,27 @@ fn records_are_what_the_format_says() {
             one(4, "c", "\"c\""),
         ]
     );
-    let json = records(b"{\"a\":1}\n\n[}\n2", Format::Ndjson).expect("lines");
+    let json = records(b"{\"a\":1}\n\n[}\n2", ElementFormat::Ndjson).expect("lines");
     assert_eq!(json[0], one(1, "{\"a\":1}", "{\"a\":1}"));
     assert!(json[1].2.starts_with("no JSON: ") && json[1].0 == 3, "{json:?}");
     assert_eq!(json[2], one(4, "2", "2"));
-    assert_eq!(records(b"", Format::Lines).expect("nothing"), []);
-    assert_eq!(records(b"a\nb", Format::Whole).expect("all"), [one(1, "a\nb", "\"a\\nb\"")]);
+    assert_eq!(records(b"", ElementFormat::Lines).expect("nothing"), []);
+    assert_eq!(records(b"a\nb", ElementFormat::Whole).expect("all"), [one(1, "a\nb", "\"a\\nb\"")]);
 }
 
 #[test]
 fn a_record_that_is_too_long_says_where_and_what_to_change() {
     let data = format!("a\n\"{}\n", "x\n".repeat(100_000));
     for (format, line) in
-        [(Format::Csv { has_header: true, separator: b',' }, 2), (Format::Whole, 1)]
+        [(ElementFormat::Csv { has_header: true, separator: b',' }, 2), (ElementFormat::Whole, 1)]
     {
         let error = records(data.as_bytes(), format).expect_err("it is too long");
         let expected = format!("file 'data', line {line}: ");
         assert!(error.text().starts_with(&expected) && error.status() == 413, "{error}");
         assert!(error.text().ends_with("longer than 1000 bytes; raise line_size_max"), "{error}");
     }
-    assert!(records(&[b'x'; 1000], Format::Lines).is_ok());
-    assert!(records(&[b'x'; 1001], Format::Lines).is_err());
+    assert!(records(&[b'x'; 1000], ElementFormat::Lines).is_ok());
+    assert!(records(&[b'x'; 1001], ElementFormat::Lines).is_err());
 }
 
 #[test]
@@ -223,7 +223,8 @@ fn a_checkpoint_of_something_else_is_refused_and_says_what_to_do() {
     fs::remove_file(&mark).expect("it is there");
     assert_eq!(resumed(folder.path()), counts(2, 2, 0));
     // While somebody else reads it so, nobody does.
-    let held = Records::open((&data, "data", 0), manner(Format::Lines), true).expect("a file");
+    let held =
+        Records::open((&data, "data", 0), manner(ElementFormat::Lines), true).expect("a file");
     assert_eq!(resumed(folder.path()).expect_err("it is read").status(), 409);
     drop(held);
 }

@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tower_service::Service;
 
 use super::session::{
-    AS, CONCURRENCY, DEADLINE, MESSAGE_SIZE_MAX, Manners, PING, Session, Socket,
+    AS, CONCURRENCY, DEADLINE, MESSAGE_SIZE_MAX, Manners, OpenSocket, PING, SocketSession,
 };
 use crate::http::client::connect::{Connector, Names, connector, roots};
 use crate::http::response::plain_text;
@@ -227,10 +227,10 @@ impl Kept {
         })?;
         let url = Value::map([("url", Value::text(self.url.clone()))]);
         let opening = at.is_linked(SEND).then_some((SEND, url));
-        Session::over(at, OUT, self.manners, socket).run(opening).await
+        SocketSession::over(at, OUT, self.manners, socket).run(opening).await
     }
 
-    async fn connect(&self) -> Result<Socket, String> {
+    async fn connect(&self) -> Result<OpenSocket, String> {
         let mut request = (&*self.url).into_client_request().map_err(|error| error.to_string())?;
         request.headers_mut().extend(self.headers.clone());
         let stream = self.connector.clone().call(self.uri.clone()).await;

@@ -9,7 +9,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::session::{AS, CONCURRENCY, DEADLINE, MESSAGE_SIZE_MAX, Manners, PING, Session};
+use super::session::{AS, CONCURRENCY, DEADLINE, MESSAGE_SIZE_MAX, Manners, PING, SocketSession};
 use crate::http::request::Request;
 use crate::http::upgrade::{SWITCHING, Upgrade};
 use crate::work::WORK_MAX;
@@ -122,7 +122,7 @@ impl WebSocket {
                     }
                 };
                 let opening = request.map(|request| (SEND, request));
-                Session::over(at, OUT, manners, socket).run(opening).await
+                SocketSession::over(at, OUT, manners, socket).run(opening).await
             }))
         });
         at.flow().leave(Box::new(upgrade));

@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-use crate::framing::{Format, Framer, Next};
+use crate::framing::{ElementFormat, Framer, NextElement};
 use crate::http::upgrade::Duplex;
 use crate::json;
 use crate::work::WORK_MAX;
@@ -110,7 +110,7 @@ impl Ending {
         Ending { code, error: None }
     }
 
-    /// A flow has failed. What the error says is for the operator.
+    /// A flow has failed. What the error says is not sent.
     fn failed(error: Error) -> Ending {
         let code = match error.status() {
             400 => CloseCode::Invalid,
@@ -155,20 +155,20 @@ fn parts(stream: &Coming) -> Result<Feed, Error> {
     let has_lines = stream.content_type().is_some_and(|it| {
         it == "application/x-ndjson" || it.starts_with("text/plain") || it.starts_with("text/csv")
     });
-    let format = if has_lines { Format::Lines } else { Format::Bytes };
+    let format = if has_lines { ElementFormat::Lines } else { ElementFormat::Bytes };
     let framer = Framer::new("the stream, ".to_owned(), format, 1 << 20);
     Ok(try_unfold((source, framer), |(mut source, mut framer)| async move {
         loop {
             match framer.next()? {
-                Next::Element(element) => {
+                NextElement::Element(element) => {
                     let message = match element.value? {
                         Value::Text(text) => Message::Text(as_text(&text)),
                         _ => Message::Binary(element.raw),
                     };
                     return Ok(Some((message, (source, framer))));
                 }
-                Next::End => return Ok(None),
-                Next::More => match source.next().await {
+                NextElement::End => return Ok(None),
+                NextElement::More => match source.next().await {
                     Some(bytes) => framer.give(&bytes?),
                     None => framer.end(),
                 },
@@ -198,14 +198,14 @@ fn as_text(text: &str) -> Utf8Bytes {
 }
 
 /// A connection over which frames go.
-pub(super) type Socket = WebSocketStream<Box<dyn Duplex>>;
+pub(super) type OpenSocket = WebSocketStream<Box<dyn Duplex>>;
 
 /// A websocket, and who speaks through it.
-pub(super) struct Session<'a> {
+pub(super) struct SocketSession<'a> {
     at: At<'a>,
     out: usize,
     manners: Manners,
-    socket: Socket,
+    socket: OpenSocket,
     under_way: FuturesOrdered<Local<'a, Result<Option<Message>, Error>>>,
     /// Read, and to be begun when there is room.
     ahead: Option<Value>,
@@ -213,15 +213,21 @@ pub(super) struct Session<'a> {
     has_pinged: bool,
 }
 
-impl<'a> Session<'a> {
+impl<'a> SocketSession<'a> {
     /// One that is open; messages go to the output `out`.
-    pub(super) fn over(at: At<'a>, out: usize, manners: Manners, socket: Socket) -> Session<'a> {
+    pub(super) fn over(
+        at: At<'a>,
+        out: usize,
+        manners: Manners,
+        socket: OpenSocket,
+    ) -> SocketSession<'a> {
         let (under_way, heard) = (FuturesOrdered::new(), Instant::now());
-        Session { at, out, manners, socket, under_way, ahead: None, heard, has_pinged: false }
+        let (ahead, has_pinged) = (None, false);
+        SocketSession { at, out, manners, socket, under_way, ahead, heard, has_pinged }
     }
 
-    /// Speaks until the end, and closes in order. If `opening` leads to an output, what that replies
-    /// to the packet is sent beside answers.
+    /// Speaks until the end, and closes in order. What the output of `opening` replies to its
+    /// packet is sent beside answers.
     ///
     /// # Errors
     /// What has failed in this graph.
@@ -325,7 +331,7 @@ impl<'a> Session<'a> {
             _ => &[],
         };
         self.at.flow().allow(self.manners.work_max);
-        self.at.flow().spend(Format::Ndjson.price(bytes.len()))?;
+        self.at.flow().spend(ElementFormat::Ndjson.price(bytes.len()))?;
         let json = serde_json::from_slice::<serde_json::Value>(bytes);
         let wrong = |error| Error::new(format_args!("a message is no JSON: {error}"));
         json.map(Value::from).map_err(|error| wrong(error).with_status(400))

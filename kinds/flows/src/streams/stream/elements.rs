@@ -9,7 +9,7 @@ use sinew_flow::{BytesToCome, Error, Value};
 use tokio::time::{Instant, timeout_at};
 
 use super::Settings;
-use crate::framing::{Element, Format, Framer, Next};
+use crate::framing::{Element, ElementFormat, Framer, NextElement};
 
 /// Bytes of elements that a window holds at most: then it is full.
 const WINDOW_BYTES_MAX: usize = 8 << 20;
@@ -36,7 +36,7 @@ impl Windows {
 }
 
 /// An element, or several that go together.
-pub(super) struct Arrived {
+pub(super) struct ArrivedElement {
     /// The line in which it begins, from 1.
     pub(super) number: u64,
     /// As it came.
@@ -51,7 +51,7 @@ pub(super) struct Arrived {
 pub(super) fn elements(
     settings: Settings,
     source: BytesToCome,
-) -> impl Stream<Item = Result<Arrived, Error>> {
+) -> impl Stream<Item = Result<ArrivedElement, Error>> {
     let Settings { format, size_max, windows, .. } = settings;
     let reader = Reader {
         source,
@@ -71,25 +71,25 @@ pub(super) fn elements(
 struct Reader {
     source: BytesToCome,
     framer: Framer,
-    format: Format,
+    format: ElementFormat,
     /// What came after the last window, or why nothing more does.
-    held: Option<Result<Arrived, Error>>,
+    held: Option<Result<ArrivedElement, Error>>,
 }
 
 impl Reader {
     /// The next element. Dropped before its end, it loses nothing.
-    async fn next(&mut self) -> Result<Option<Arrived>, Error> {
+    async fn next(&mut self) -> Result<Option<ArrivedElement>, Error> {
         if let Some(held) = self.held.take() {
             return held.map(Some);
         }
         loop {
             match self.framer.next()? {
-                Next::Element(Element { number, raw, value, .. }) => {
+                NextElement::Element(Element { number, raw, value, .. }) => {
                     let price = self.format.price(raw.len());
-                    return Ok(Some(Arrived { number, raw, price, value }));
+                    return Ok(Some(ArrivedElement { number, raw, price, value }));
                 }
-                Next::End => return Ok(None),
-                Next::More => match self.source.next().await {
+                NextElement::End => return Ok(None),
+                NextElement::More => match self.source.next().await {
                     Some(bytes) => self.framer.give(&bytes?),
                     None => self.framer.end(),
                 },
@@ -98,9 +98,9 @@ impl Reader {
     }
 
     /// The next elements that go together. One that is malformed goes by itself.
-    async fn window(&mut self, windows: Windows) -> Result<Option<Arrived>, Error> {
+    async fn window(&mut self, windows: Windows) -> Result<Option<ArrivedElement>, Error> {
         let Some(first) = self.next().await? else { return Ok(None) };
-        let Arrived { number, raw, mut price, value: Ok(value) } = first else {
+        let ArrivedElement { number, raw, mut price, value: Ok(value) } = first else {
             return Ok(Some(first));
         };
         let until = windows.time.map(|time| Instant::now() + time);
@@ -115,7 +115,7 @@ impl Reader {
             };
             match next {
                 Ok(None) => break,
-                Ok(Some(Arrived { raw, price: more, value: Ok(value), .. })) => {
+                Ok(Some(ArrivedElement { raw, price: more, value: Ok(value), .. })) => {
                     bytes += raw.len();
                     price += more;
                     values.push(value);
@@ -131,6 +131,11 @@ impl Reader {
                 }
             }
         }
-        Ok(Some(Arrived { number, raw: Bytes::new(), price, value: Ok(Value::list(values)) }))
+        Ok(Some(ArrivedElement {
+            number,
+            raw: Bytes::new(),
+            price,
+            value: Ok(Value::list(values)),
+        }))
     }
 }

@@ -1,3 +1,5 @@
+//! Elements, their replies, what holds them back and what ends them.
+
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,9 +17,13 @@ use super::*;
 /// The node `s` with these parameters and ports, before a node that doubles what is 1 and more,
 /// says nothing of 0 and fails with what is below.
 fn graph(parameters: &str, ports: &str, more: &str) -> FlowFixture {
+    let parameters = parameters.replace(", ", "\n          ");
     fixture(&format!(
         "
-        - {{kind: stream, name: s, {parameters}, ports: {{out: [{{name: double, port: in}}], {ports}}}}}
+        - kind: stream
+          name: s
+          ports: {{out: [{{name: double, port: in}}], {ports}}}
+          {parameters}
         - kind: snippet
           name: double
           language: cel
@@ -153,7 +159,7 @@ fn who_goes_away_cancels_what_is_under_way() {
 fn an_element_has_time_and_work_of_its_own() {
     let late = fixture(
         "
-        - {kind: stream, name: s, framing: ndjson, deadline: 5ms, ports: {out: [{name: long, port: in}]}}
+        - {kind: stream, name: s, deadline: 5ms, ports: {out: [{name: long, port: in}]}}
         - {kind: sleep, name: long, duration: 1h}
         ",
     );
@@ -161,8 +167,15 @@ fn an_element_has_time_and_work_of_its_own() {
     assert_eq!(ended, (String::new(), Some(504)));
     let hard = fixture(
         "
-        - {kind: stream, name: s, framing: ndjson, work_max: 3000, ports: {out: [{name: hard, port: in}]}}
-        - {kind: snippet, name: hard, language: lua, code: 'for i = 1, 2000 * packet do end return packet'}
+        - kind: stream
+          name: s
+          framing: ndjson
+          work_max: 3000
+          ports: {out: [{name: hard, port: in}]}
+        - kind: snippet
+          name: hard
+          language: lua
+          code: 'for i = 1, 2000 * packet do end return packet'
         ",
     );
     let lines = "1\n".repeat(20) + "100\n";

@@ -1,3 +1,5 @@
+//! Who hears what is published, who waits for whom, and what is lost.
+
 use futures_util::FutureExt;
 use futures_util::StreamExt;
 use sinew_flow::{BytesToCome, FlowFixture, FlowLimits};

@@ -1,3 +1,5 @@
+//! The client against servers of this machine, ours and those of others.
+
 use std::path::Path;
 use std::process::Stdio;
 use std::{env, io};
@@ -67,19 +69,8 @@ fn messages_are_answered_and_a_connection_that_ends_is_made_again() {
     });
 }
 
-/// What others speak: the package websockets of Python.
-#[test]
-fn a_server_of_others_is_understood() {
-    let python = env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
-    let has_it = std::process::Command::new(&python).args(["-c", "import websockets"]).output();
-    if !has_it.is_ok_and(|output| output.status.success()) {
-        let missing =
-            format!("'{python}' cannot import websockets; name another in SINEW_TEST_PYTHON");
-        assert!(env::var_os("CI").is_none(), "{missing}");
-        eprintln!("skipped: {missing}");
-        return;
-    }
-    const SCRIPT: &str = "
+/// Talks with one client, and says when all of it was right.
+const SCRIPT: &str = "
 import asyncio, websockets
 async def main():
     done = asyncio.Future()
@@ -98,6 +89,20 @@ async def main():
     print('done', flush=True)
 asyncio.run(main())
 ";
+
+/// What others speak: the package websockets of Python.
+#[test]
+#[expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
+fn a_server_of_others_is_understood() {
+    let python = env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    let has_it = std::process::Command::new(&python).args(["-c", "import websockets"]).output();
+    if !has_it.is_ok_and(|output| output.status.success()) {
+        let missing =
+            format!("'{python}' cannot import websockets; name another in SINEW_TEST_PYTHON");
+        assert!(env::var_os("CI").is_none(), "{missing}");
+        eprintln!("skipped: {missing}");
+        return;
+    }
     let mut server = std::process::Command::new(&python)
         .args(["-c", SCRIPT])
         .stdout(Stdio::piped())
@@ -120,7 +125,8 @@ asyncio.run(main())
 fn what_is_no_url_or_header_is_refused() {
     let refused = |parameters: &str| {
         let text = format!(
-            "- {{kind: websocket_client, name: c, {parameters}, ports: {{out: [{{name: n, port: in}}]}}}}\n\
+            "- {{kind: websocket_client, name: c, {parameters}, \
+             ports: {{out: [{{name: n, port: in}}]}}}}\n\
              - {{kind: nop, name: n}}"
         );
         let plan = plan(&text);
