@@ -147,7 +147,7 @@ fn hosts(parameters: &Parameters<'_>) -> Result<Hosts, Refusal> {
     if !targets.is_empty() {
         return Ok(Hosts::all_of(targets));
     }
-    // What comes from outside is no packet's to say. What of it is not to be had, the url itself says.
+    // What comes from outside is no packet's to say. What of it is missing, the url itself says.
     let url = parameters.yaml("url");
     let url = filled(url).unwrap_or_else(|_| url.clone());
     let Data::Scalar { text, .. } = &url.data else {
