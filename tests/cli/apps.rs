@@ -10,7 +10,12 @@ use crate::control::Place;
 use crate::program::{Running, SINEW, folder, ours, send, wait_until};
 
 /// Each application with its tests, and how many there are.
-const APPS: &[(&str, usize)] = &[("api_server/api_server.yaml", 26), ("batch/import.yaml", 4)];
+const APPS: &[(&str, usize)] = &[
+    ("api_server/api_server.yaml", 26),
+    ("batch/import.yaml", 4),
+    ("chat_bot/chat_bot.yaml", 6),
+    ("streaming/streaming.yaml", 7),
+];
 
 #[test]
 fn their_own_tests_pass() {

@@ -6,6 +6,7 @@
 mod advise;
 mod api;
 mod apps;
+mod chat_bot;
 mod check;
 mod compare;
 mod computes;
