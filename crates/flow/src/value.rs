@@ -4,6 +4,7 @@
 //! made when somebody asks for them, such as an HTTP request.
 
 pub(crate) mod error;
+mod read;
 
 use std::any::Any;
 use std::fmt;

@@ -11,7 +11,6 @@ use hyper::HeaderMap;
 use hyper::header::{CONTENT_TYPE, COOKIE, HeaderName, HeaderValue, SET_COOKIE};
 use indexmap::map::Entry;
 use percent_encoding::percent_decode_str;
-use serde_json::Value as Json;
 use sinew_flow::{Error, Map, Value};
 
 /// Names and values of a query or a form, without percent encoding. A name that comes several times
@@ -139,8 +138,8 @@ pub fn body(content_type: Option<&HeaderValue>, bytes: &Bytes) -> Result<Value, 
 }
 
 fn json(bytes: &Bytes) -> Result<Value, Error> {
-    let json = serde_json::from_slice::<Json>(bytes);
-    json.map(Value::from).map_err(|error| malformed(400, format!("the body is no JSON: {error}")))
+    serde_json::from_slice(bytes)
+        .map_err(|error| malformed(400, format!("the body is no JSON: {error}")))
 }
 
 /// The bytes as text, shared.

@@ -5,11 +5,10 @@ mod elements;
 mod tests;
 
 use std::future::ready;
-use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::{self, LocalBoxStream, StreamExt};
+use futures_util::stream::{self, LocalBoxStream, Stream, StreamExt};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 use sinew_flow::{
@@ -223,6 +222,18 @@ impl Streaming {
     }
 }
 
+/// What comes of each in its turn, of so many that are under way.
+fn in_order<'a, F: Future + 'a>(
+    futures: impl Stream<Item = F> + 'a,
+    concurrency: usize,
+) -> LocalBoxStream<'a, F::Output> {
+    match concurrency {
+        // One alone needs no list of those that are under way.
+        1 => futures.then(|future| future).boxed_local(),
+        several => futures.buffered(several).boxed_local(),
+    }
+}
+
 /// What became of an element.
 enum Fate<T> {
     Done(T),
@@ -248,8 +259,7 @@ impl Settings {
                 Fate::Rejected => Ok(None),
             }
         });
-        let replies = replies.buffered(self.concurrency);
-        replies
+        in_order(replies, self.concurrency)
             .filter_map(|reply: Result<Option<Bytes>, Error>| ready(reply.transpose()))
             .boxed_local()
     }
@@ -258,7 +268,7 @@ impl Settings {
     async fn count(self, at: At<'_>, source: BytesToCome) -> Result<Value, Error> {
         let fates = elements(self, source)
             .map(async |arrived| self.element(at, arrived?, async |_| Ok(())).await);
-        let mut fates = pin!(fates.buffered(self.concurrency));
+        let mut fates = in_order(fates, self.concurrency);
         let (mut done, mut rejected) = (0, 0);
         while let Some(fate) = fates.next().await {
             match fate? {

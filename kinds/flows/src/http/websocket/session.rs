@@ -332,9 +332,8 @@ impl<'a> SocketSession<'a> {
         };
         self.at.flow().allow(self.manners.work_max);
         self.at.flow().spend(ElementFormat::Ndjson.price(bytes.len()))?;
-        let json = serde_json::from_slice::<serde_json::Value>(bytes);
         let wrong = |error| Error::new(format_args!("a message is no JSON: {error}"));
-        json.map(Value::from).map_err(|error| wrong(error).with_status(400))
+        serde_json::from_slice(bytes).map_err(|error| wrong(error).with_status(400))
     }
 
     async fn send(&mut self, made: Result<Option<Message>, Error>) -> Result<(), Option<Ending>> {

@@ -53,12 +53,9 @@ pub(super) fn elements(
     source: BytesToCome,
 ) -> impl Stream<Item = Result<ArrivedElement, Error>> {
     let Settings { format, size_max, windows, .. } = settings;
-    let reader = Reader {
-        source,
-        framer: Framer::new("the stream, ".to_owned(), format, size_max),
-        format,
-        held: None,
-    };
+    let framer = Framer::new("the stream, ".to_owned(), format, size_max);
+    // In a place of its own: it is handed on with each element.
+    let reader = Box::new(Reader { source, framer, format, held: None });
     try_unfold(reader, move |mut reader| async move {
         let arrived = match windows {
             None => reader.next().await?,

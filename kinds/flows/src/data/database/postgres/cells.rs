@@ -97,7 +97,7 @@ impl FromSql<'_> for Cell {
 }
 
 fn json(raw: &[u8]) -> Result<Value, Failure> {
-    Ok(Value::from(serde_json::from_slice::<serde_json::Value>(raw)?))
+    Ok(serde_json::from_slice(raw)?)
 }
 
 /// Microseconds since 2000, as RFC 3339.
