@@ -4,12 +4,14 @@
 //! sinew-rivals-http hyper|axum --port 8001 [--workers 2 | --shared] [--database URL]
 //! ```
 //!
-//! With a database, axum also answers `GET /items/7` with that row of its table `items`.
+//! axum also answers lines of JSON with lines of JSON (`POST /lines`). With a database, it answers
+//! `GET /items/7` with that row of its table `items`.
 //!
 //! Each worker is a thread with connections of its own, which the kernel divides among them: how
 //! ours works, and the cheapest way to serve. With `--shared` all of them take from one another, as
 //! tokio does it unless it is told otherwise. Nothing limits what clients may do.
 
+mod lines;
 mod rows;
 
 use std::convert::Infallible;
@@ -117,7 +119,7 @@ async fn serve(server: Server, listener: StdListener, database: Option<&str>) ->
         },
         Server::Axum => {
             let pong = || async { "pong" };
-            let mut router = axum::Router::new().route("/ping", get(pong));
+            let mut router = axum::Router::new().route("/ping", get(pong)).merge(lines::router());
             if let Some(url) = database {
                 router = router.merge(rows::router(url).await?);
             }
