@@ -1,6 +1,6 @@
 //! `graphs/apps/chat_bot`, killed at random moments between a chat and a model: each message is in
-//! the database once, answered once in the end, and in its user's order. Two twins of the graph show
-//! that the comparison can fail.
+//! the database once, answered once in the end, and in its user's order. Two twins of the graph
+//! show that the comparison can fail.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Lines of JSON in, lines of JSON out, through three stages written by hand: one after the other in
-//! the task of the connection, or each a task of its own behind a bounded queue.
+//! Lines of JSON in, lines of JSON out, through three stages written by hand: one loop, or each
+//! stage spawned by itself behind a bounded queue.
 
 use std::io;
 
