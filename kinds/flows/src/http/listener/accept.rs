@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sinew_core::{Cause, Fault};
-use sinew_flow::{Error, StopSignal};
+use sinew_flow::{Error, Local, StopSignal};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{spawn_local, yield_now};
 use tokio::time::sleep;
 
-use super::connection::{Wire, serve, unless_ended};
+use super::connection::{Wire, serve, serve_upgraded, unless_ended};
 use super::life::{Life, ROUND, Round, Seat, Verdict};
 use super::room::{RETRY_AFTER_S, SPARE_MAX, Why};
 use super::tls::Tls;
@@ -135,10 +135,14 @@ impl Worker {
         let wire = Wire::new(stream, Rc::clone(&life), Rc::clone(&self.round), watches);
         spawn_local(async move {
             let worker = &place.worker;
-            match &worker.options.tls {
+            let upgraded = match &worker.options.tls {
                 None => serve(worker, &life, address, wire).await,
                 // In a place of its own: without TLS a connection need not have room for it.
                 Some(tls) => Box::pin(secure(worker, &life, address, tls, wire)).await,
+            };
+            if let Some(goes_on) = upgraded {
+                // Without the room that HTTP needs: such a connection may be idle for days.
+                spawn_local(async move { serve_upgraded(&place.worker, &life, goes_on).await });
             }
         });
     }
@@ -181,12 +185,19 @@ impl Worker {
 }
 
 /// Shakes hands, and serves the connection.
-async fn secure(worker: &Rc<Worker>, life: &Rc<Life>, address: SocketAddr, tls: &Tls, wire: Wire) {
+async fn secure(
+    worker: &Rc<Worker>,
+    life: &Rc<Life>,
+    address: SocketAddr,
+    tls: &Tls,
+    wire: Wire,
+) -> Option<Local<'static, ()>> {
     // Who speaks no TLS was told so by an alert.
-    if let Some(Ok(wire)) = unless_ended(worker, life, tls.acceptor.accept(wire)).await {
-        life.rest(worker.now());
-        serve(worker, life, address, wire).await;
-    }
+    let Some(Ok(wire)) = unless_ended(worker, life, tls.acceptor.accept(wire)).await else {
+        return None;
+    };
+    life.rest(worker.now());
+    serve(worker, life, address, wire).await
 }
 
 /// A connection's place among those of its worker.

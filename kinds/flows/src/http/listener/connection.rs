@@ -13,6 +13,7 @@ use std::task::{Context, Poll, ready};
 use hyper::server::conn::http1::Parts;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use sinew_flow::Local;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -159,13 +160,18 @@ pub(super) async fn unless_ended<T>(
     until_end(worker, life, pin!(handshake), |_| life.end_with(Verdict::Close)).await
 }
 
-/// Serves a connection until its end.
-pub(super) async fn serve<W>(worker: &Rc<Worker>, life: &Rc<Life>, peer: SocketAddr, wire: W)
+/// Serves a connection until its end, or until another protocol goes on with it.
+pub(super) async fn serve<W>(
+    worker: &Rc<Worker>,
+    life: &Rc<Life>,
+    peer: SocketAddr,
+    wire: W,
+) -> Option<Local<'static, ()>>
 where
     W: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let mut wire = Begun::new(wire);
-    let Some(Ok(is_http2)) = unless_ended(worker, life, wire.is_http2()).await else { return };
+    let Some(Ok(is_http2)) = unless_ended(worker, life, wire.is_http2()).await else { return None };
     let (wire, servers) = (TokioIo::new(wire), &worker.servers);
     let service = service_fn(|request| exchange(worker, life, peer, request));
     // How a connection ends is its client's affair: malformed requests have had their answer.
@@ -182,13 +188,18 @@ where
             && let Some(upgrade) = life.upgrade.take()
         {
             let Parts { io, read_buf, .. } = connection.into_parts();
-            let wire = Box::new(io.into_inner().into_wire());
             // It counts as a request that is under way, and holds no place among those.
             life.begin(false);
-            until_end(worker, life, upgrade.begin(wire, read_buf), |_| {}).await;
-            life.end(true, worker.now());
+            return Some(upgrade.begin(Box::new(io.into_inner().into_wire()), read_buf));
         }
     }
+    None
+}
+
+/// Goes on with a connection over which another protocol is spoken.
+pub(super) async fn serve_upgraded(worker: &Worker, life: &Life, goes_on: Local<'static, ()>) {
+    until_end(worker, life, goes_on, |_| {}).await;
+    life.end(true, worker.now());
 }
 
 /// Goes on with a connection until its end, or its life's; `drain` lets it take no more.
