@@ -57,6 +57,8 @@ impl Bot {
     }
 
     fn start(&self) -> Running {
+        // The domain of a supervisor that was killed ends a moment after it.
+        wait_until("the one before has gone", || !self.listens());
         let mut command = Command::new(SINEW);
         command.arg("run").arg(self.folder.join("chat_bot.yaml"));
         command.env("PORT", self.port.to_string()).env("WEBHOOK_SECRET", "only a test");
@@ -68,7 +70,11 @@ impl Bot {
 
     /// Waits until it listens.
     fn wait(&self) {
-        wait_until("the bot listens", || TcpStream::connect(("127.0.0.1", self.port)).is_ok());
+        wait_until("the bot listens", || self.listens());
+    }
+
+    fn listens(&self) -> bool {
+        TcpStream::connect(("127.0.0.1", self.port)).is_ok()
     }
 
     /// Sends a message, signed; the status of the answer, if one comes.
