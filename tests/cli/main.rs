@@ -28,6 +28,5 @@ mod schema;
 mod secrets;
 mod specs;
 mod stops;
-mod streaming;
 mod systemd;
 mod tune;
