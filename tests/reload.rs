@@ -28,6 +28,16 @@ use program::{Running, SINEW, calm, folder, graph_in, send, sinew, wait_until};
 /// A client that waits longer than this for an answer has found a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Tells clients to end, also when the test fails while they ask: else it would wait for them for
+/// ever and say nothing.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 /// A graph that answers with `text`.
 fn graph(text: &str) -> String {
     format!(
@@ -156,6 +166,7 @@ fn no_request_fails_while_the_graph_is_edited() {
                 lone.fetch_add(1, Relaxed);
             }
         });
+        let ends = Ends(&done);
         for at in 1..=50 {
             match at % 3 {
                 0 => {
@@ -168,7 +179,7 @@ fn no_request_fails_while_the_graph_is_edited() {
                 }
             }
         }
-        done.store(true, Relaxed);
+        drop(ends);
         alone.join().expect("no request failed");
         assert!(kept.join().expect("no request failed") > 100);
     });
@@ -212,12 +223,13 @@ fn edit_the_listener(
     thread::scope(|scope| {
         let asks: Vec<_> =
             (0..clients).map(|_| scope.spawn(|| ask(&watched.address, &done))).collect();
+        let ends = Ends(&done);
         for at in 1..=20 {
             let more = format!(", headers_max: {}", 50 + at / turns);
             watched.edit(&watched.fixed(&format!("v{at}"), &more), true, "the graph was edited");
             assert_eq!(watched.ask(), format!("v{at}"));
         }
-        done.store(true, Relaxed);
+        drop(ends);
         for ask in asks {
             assert!(ask.join().expect("no request failed") > 100);
         }
