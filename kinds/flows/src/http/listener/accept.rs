@@ -41,8 +41,10 @@ impl Worker {
         drop(held);
         let patrol = spawn_local(Rc::clone(&self).patrol());
         tokio::select! {
-            () = self.accept(&socket) => {}
+            // First: what comes after an edit is for the listener that takes this one's place.
+            biased;
             () = stop.wait() => {}
+            () = self.accept(&socket) => {}
         }
         drop(socket);
         let (now, yields) = (self.now(), stop.yields());
