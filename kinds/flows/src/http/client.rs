@@ -9,6 +9,7 @@ mod target;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod websocket;
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -130,7 +131,7 @@ static INFO: Kind = Kind {
         flag(
             "proxy",
             "Whether what comes is passed on: method, path, query, headers and body, and the \
-             answer while it comes. 'header' adds to the headers.",
+             answer while it comes; a websocket too. 'header' adds to the headers.",
         ),
         Parameter::new("forwarded", ParameterType::Choice(&["set", "append", "keep"]))
             .or("set")
@@ -185,6 +186,8 @@ const TARGETS_MAX: usize = 64;
 struct Http {
     form: Form,
     client: Client<Connector, Body<()>>,
+    /// For websockets that are passed on: over HTTP/2 there are none.
+    over_http1: Option<Client<Connector, Body<()>>>,
     names: Names,
     patience: Duration,
     redirects_max: i64,
@@ -205,14 +208,20 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let mut refusals = Vec::new();
     let form = spec::form(parameters, &mut refusals);
     let names = Names::default();
-    let client = client(parameters, names.clone()).map_err(|message| {
-        let help = "write the path of a PEM file, from the folder of the spec";
-        refusals.push(Refusal::new(parameters.span("ca"), message, help));
-    });
-    match (form, client) {
-        (Some(form), Ok(client)) if refusals.is_empty() => Ok(Box::new(Http {
+    let protocol = parameters.text("protocol");
+    let mut client = |protocol| {
+        let client = client(parameters, names.clone(), protocol);
+        client.map_err(|message| {
+            let help = "write the path of a PEM file, from the folder of the spec";
+            refusals.push(Refusal::new(parameters.span("ca"), message, help));
+        })
+    };
+    let of_proxy = parameters.bool("proxy").then(|| client("http1")).transpose();
+    match (form, client(protocol), of_proxy) {
+        (Some(form), Ok(client), Ok(over_http1)) if refusals.is_empty() => Ok(Box::new(Http {
             form,
             client,
+            over_http1,
             names,
             patience: parameters.duration("deadline"),
             redirects_max: parameters.integer("redirects"),
@@ -234,10 +243,10 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 fn client(
     parameters: &Parameters<'_>,
     names: Names,
+    protocol: &str,
 ) -> Result<Client<Connector, Body<()>>, String> {
     let ca = (!parameters.text("ca").is_empty()).then(|| parameters.path("ca"));
     let roots = roots(ca.as_deref())?;
-    let protocol = parameters.text("protocol");
     let connector = connect::connector(roots, names, protocol != "http1");
     Ok(Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -263,7 +272,12 @@ impl FlowNode for Http {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         Step::wait(async move {
             match self.ask(at, &packet).await {
-                Ok(answer) => {
+                Ok(mut answer) => {
+                    if let Some(upgraded) = answer.take_upgraded()
+                        && let Err(error) = websocket::pass_on(at, upgraded)
+                    {
+                        return Step::Fail(error);
+                    }
                     let packet = Value::Document(Arc::new(answer));
                     let prepared = at.flow().prepare(&packet).await;
                     prepared.map_or_else(Step::Fail, |()| Step::Pass(OUT, packet))
@@ -337,7 +351,7 @@ impl Http {
     /// Asks, and goes where the answers lead.
     async fn exchange(&self, ask: &mut ClientRequest) -> Result<Answer, Unanswered> {
         let mut redirects = 0;
-        let response = loop {
+        let mut response = loop {
             let response = self.send(ask).await?;
             if self.redirects_max == 0 {
                 break response;
@@ -349,6 +363,12 @@ impl Http {
             redirects += 1;
             *ask = next;
         };
+        if ask.upgrades() && response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let upgraded = hyper::upgrade::on(&mut response);
+            let (mut parts, _) = response.into_parts();
+            proxy::without_named(&mut parts.headers);
+            return Ok(Answer::switching(parts, upgraded));
+        }
         let (mut parts, body) = response.into_parts();
         if self.fails && parts.status >= StatusCode::BAD_REQUEST {
             return Err(format!("answered {}", parts.status).into());
@@ -368,8 +388,10 @@ impl Http {
     /// Sends a request, again if the connection that it went over was closed meanwhile.
     async fn send(&self, ask: &mut ClientRequest) -> Result<Response<Incoming>, Unanswered> {
         let mut repeats = 0;
+        let over_http1 = self.over_http1.as_ref().filter(|_| ask.upgrades());
+        let client = over_http1.unwrap_or(&self.client);
         loop {
-            match self.client.request(ask.request()).await {
+            match client.request(ask.request()).await {
                 Ok(response) => {
                     if let Some(answered) = response.extensions().get::<Answered>() {
                         answered.store(true, Ordering::Relaxed);

@@ -4,8 +4,9 @@
 //! the connection has the place of that connection, and ends with it.
 
 use bytes::Bytes;
-use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
-use hyper::{Response, StatusCode};
+use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use hyper::http::request::Parts;
+use hyper::{Method, Response, StatusCode, Version};
 use sinew_flow::{Local, Reply, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -38,7 +39,7 @@ impl Upgrade {
     /// The answer that a reply with status 101 stands for; `None` of any other reply, with which
     /// the connection stays what it is.
     pub(super) fn answer(&self, reply: &Reply) -> Option<Response<Content>> {
-        let Ok(Some(value @ Value::Map(_))) = reply else { return None };
+        let Ok(Some(value)) = reply else { return None };
         if value.field("status") != Ok(Value::Integer(SWITCHING)) {
             return None;
         }
@@ -56,6 +57,31 @@ impl Upgrade {
         (self.goes_on)(wire, first)
     }
 }
+
+/// Whether a request asks for a websocket, of whatever version (RFC 6455, 4.1).
+pub(crate) fn asks_for_websocket(request: &Parts) -> bool {
+    request.method == Method::GET
+        && request.version == Version::HTTP_11
+        && has_word(&request.headers, &UPGRADE, WEBSOCKET)
+        && has_word(&request.headers, &CONNECTION, "upgrade")
+}
+
+/// The words of a header that is a list.
+pub(crate) fn words<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim)
+}
+
+/// Whether one of them is this, however it is written.
+pub(crate) fn has_word(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
+    words(headers, name).any(|found| found.eq_ignore_ascii_case(word))
+}
+
+/// What a websocket is called where a connection changes its protocol.
+pub(crate) const WEBSOCKET: &str = "websocket";
 
 /// The status of an answer after which another protocol is spoken.
 pub(super) const SWITCHING: i64 = 101;

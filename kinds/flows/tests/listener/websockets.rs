@@ -138,6 +138,45 @@ fn each_message_is_a_packet_and_its_reply_is_sent_back() {
     assert!(until(|| server.figures.waiting() == 0));
 }
 
+/// A proxy before that server.
+fn proxy(server: &Server) -> Server {
+    Server::of_graph(&format!(
+        "
+        - {{kind: listener, name: listener, port: 0, hosts: ['*'],
+           ports: {{out: [{{name: proxy, port: in}}]}}}}
+        - {{kind: http, name: proxy, url: 'http://{}', proxy: true}}
+        ",
+        server.address
+    ))
+}
+
+#[test]
+fn a_proxy_passes_a_websocket_on_until_one_side_ends() {
+    let server = server("", &format!("protocols: [chat], {ECHO}"), "");
+    let proxy = proxy(&server);
+    let mut socket = Socket::to(&proxy);
+    socket.say(TEXT, "h\u{e4}llo");
+    assert_eq!(socket.next(), Some((TEXT, "h\u{e4}llo".as_bytes().to_vec())));
+    let long = "x".repeat(60_000);
+    for _ in 0..20 {
+        socket.say(TEXT, &long);
+        assert_eq!(socket.next(), Some((TEXT, long.clone().into_bytes())));
+    }
+    // The server ends it in order, for what the client says.
+    socket.say(0x70, "");
+    assert_eq!(socket.closed(), 1002);
+    // The client goes, and the server is told.
+    let mut gone = Socket::to(&proxy);
+    gone.say(PING, "");
+    assert_eq!(gone.next(), Some((PONG, Vec::new())));
+    drop(gone);
+    assert!(until(|| server.figures.waiting() == 0 && proxy.figures.waiting() == 0));
+    // A request that the server refuses stays a request.
+    let mut client = proxy.client();
+    let answer = client.ask(&asks("short"));
+    assert_eq!((answer.status, client.ask(&get("/")).status), (400, 426));
+}
+
 #[test]
 fn what_asks_for_no_websocket_is_refused_and_the_connection_goes_on() {
     let server = server("", ECHO, "");
@@ -308,7 +347,10 @@ async def main(uri):
             assert closed.rcvd.code == 1009, closed
 asyncio.run(main(sys.argv[1]))
 ";
-    let uri = format!("ws://{}/", server.address);
-    let output = Command::new(&python).args(["-c", script, &uri]).output().expect("it runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let proxy = proxy(&server);
+    for at in [server.address, proxy.address] {
+        let uri = format!("ws://{at}/");
+        let output = Command::new(&python).args(["-c", script, &uri]).output().expect("it runs");
+        assert!(output.status.success(), "{at}: {}", String::from_utf8_lossy(&output.stderr));
+    }
 }

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::http::response::Parts;
+use hyper::upgrade::OnUpgrade;
 use sinew_flow::{Document, Error, Stream, Value};
 use tokio::time::timeout;
 
@@ -22,6 +23,8 @@ pub(super) struct Answer {
     headers: HeaderMap,
     body: ReplyBody,
     header: OnceLock<Value>,
+    /// The connection, if it is a websocket from now on.
+    upgraded: Option<OnUpgrade>,
 }
 
 /// Its body.
@@ -37,7 +40,18 @@ impl Answer {
     /// An answer with this body.
     pub(super) fn new(parts: Parts, body: ReplyBody) -> Answer {
         let (status, headers) = (parts.status.as_u16(), parts.headers);
-        Answer { status, headers, body, header: OnceLock::new() }
+        Answer { status, headers, body, header: OnceLock::new(), upgraded: None }
+    }
+
+    /// An answer with which its connection becomes a websocket.
+    pub(super) fn switching(parts: Parts, upgraded: OnUpgrade) -> Answer {
+        let body = ReplyBody::Whole(Bytes::new(), OnceLock::new());
+        Answer { upgraded: Some(upgraded), ..Answer::new(parts, body) }
+    }
+
+    /// That connection, once.
+    pub(super) fn take_upgraded(&mut self) -> Option<OnUpgrade> {
+        self.upgraded.take()
     }
 
     fn body(&self) -> Result<Value, Error> {

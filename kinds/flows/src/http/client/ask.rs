@@ -1,6 +1,9 @@
 //! What is asked of another server: made of templates for each packet, and checked.
 
-use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, USER_AGENT};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, UPGRADE,
+    USER_AGENT,
+};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use sinew_flow::{Error, Flow, Value};
 
@@ -9,6 +12,7 @@ use super::target::{self, Hosts};
 use crate::http::body::{Body, Content};
 use crate::http::request::Request as Packet;
 use crate::http::response::{FRAMING, plain_text};
+use crate::http::upgrade::{WEBSOCKET, asks_for_websocket};
 use crate::json;
 use crate::script::refused;
 use crate::script::template::Template;
@@ -43,6 +47,8 @@ pub(super) struct ClientRequest {
     /// Empty once a stream was sent.
     content: Content,
     is_streamed: bool,
+    /// It asks for a websocket.
+    upgrades: bool,
 }
 
 impl Form {
@@ -69,6 +75,12 @@ impl Form {
         set_headers(&mut own, &fields).map_err(Error::new)?;
         // In place of those that came.
         headers.extend(own);
+        let upgrades = self.proxied.is_some()
+            && Packet::of(packet).is_some_and(|it| asks_for_websocket(it.parts()));
+        if upgrades {
+            headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            headers.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));
+        }
         headers.entry(USER_AGENT).or_insert(AGENT);
         let body = match self.proxied {
             Some(_) if Packet::of(packet).is_some() => packet.clone(),
@@ -80,7 +92,7 @@ impl Form {
             headers.entry(CONTENT_TYPE).or_insert(content_type);
         }
         let is_streamed = matches!(content, Content::Stream(..));
-        Ok(ClientRequest { method, uri, headers, content, is_streamed })
+        Ok(ClientRequest { method, uri, headers, content, is_streamed, upgrades })
     }
 
     async fn uri(&self, flow: &Flow, packet: &Value, base: Option<&str>) -> Result<Uri, Error> {
@@ -183,6 +195,11 @@ impl ClientRequest {
         self.method.is_idempotent() && !self.is_streamed
     }
 
+    /// Whether it asks for a websocket.
+    pub(super) fn upgrades(&self) -> bool {
+        self.upgrades
+    }
+
     /// Its body, which is empty once a stream was sent.
     fn take_content(&mut self) -> Content {
         match &self.content {
@@ -222,15 +239,17 @@ impl ClientRequest {
         if uri.authority() != self.uri.authority() {
             PROOFS.iter().for_each(|name| drop(headers.remove(name)));
         }
-        if !keeps {
-            headers.remove(CONTENT_TYPE);
-            let (method, content, is_streamed) = (Method::GET, Content::Empty, false);
-            return Ok(Some(ClientRequest { method, uri, headers, content, is_streamed }));
-        }
-        if self.is_streamed {
+        let upgrades = self.upgrades;
+        if keeps && self.is_streamed {
             return Err("a body that was streamed cannot be sent to another place".to_owned());
         }
-        let (method, content) = (self.method.clone(), self.take_content());
-        Ok(Some(ClientRequest { method, uri, headers, content, is_streamed: false }))
+        let (method, content) = if keeps {
+            (self.method.clone(), self.take_content())
+        } else {
+            headers.remove(CONTENT_TYPE);
+            (Method::GET, Content::Empty)
+        };
+        let is_streamed = !keeps && self.is_streamed;
+        Ok(Some(ClientRequest { method, uri, headers, content, is_streamed, upgrades }))
     }
 }

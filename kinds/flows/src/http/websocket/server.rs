@@ -1,7 +1,6 @@
 //! `websocket`: a listener's request that becomes a websocket.
 
-use hyper::header::{CONNECTION, HeaderMap, HeaderName, UPGRADE};
-use hyper::{Method, Version};
+use hyper::header::HeaderName;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
@@ -11,7 +10,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::session::{AS, CONCURRENCY, DEADLINE, MESSAGE_SIZE_MAX, Manners, PING, SocketSession};
 use crate::http::request::Request;
-use crate::http::upgrade::{SWITCHING, Upgrade};
+use crate::http::upgrade::{SWITCHING, Upgrade, WEBSOCKET, asks_for_websocket, has_word, words};
 use crate::work::WORK_MAX;
 
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
@@ -82,15 +81,10 @@ impl WebSocket {
             ))
         })?;
         let headers = &request.parts().headers;
-        let is_request = request.parts().method == Method::GET
-            && request.parts().version == Version::HTTP_11
-            && has_word(headers, &UPGRADE, "websocket")
-            && has_word(headers, &CONNECTION, "upgrade")
-            && has_word(headers, &VERSION, "13");
-        if !is_request {
+        if !asks_for_websocket(request.parts()) || !has_word(headers, &VERSION, "13") {
             return Err(Error::new("the request asks for no websocket of version 13")
                 .with_status(426)
-                .with_header("upgrade", "websocket")
+                .with_header("upgrade", WEBSOCKET)
                 .with_header("connection", "upgrade")
                 .with_header("sec-websocket-version", "13"));
         }
@@ -111,7 +105,7 @@ impl WebSocket {
         let (beside, manners) = (at.beside(self.manners.work_max())?, self.manners);
         // The buffer of its head would else be there as long as the connection.
         let request = at.is_linked(SEND).then(|| packet.compact());
-        let upgrade = Upgrade::new("websocket", move |wire, first| {
+        let upgrade = Upgrade::new(WEBSOCKET, move |wire, first| {
             Box::pin(beside.run(async move |at: At<'_>| {
                 let (config, first) = (Some(manners.config()), first.to_vec());
                 let socket = match first.is_empty() {
@@ -128,14 +122,4 @@ impl WebSocket {
         at.flow().leave(Box::new(upgrade));
         Ok(reply)
     }
-}
-
-/// The words of a header that is a list.
-fn words<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim)
-}
-
-fn has_word(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
-    words(headers, name).any(|found| found.eq_ignore_ascii_case(word))
 }
