@@ -3,7 +3,6 @@
 //! A node leaves an [`Upgrade`] to the listener, and replies with the answer. So what it does with
 //! the connection has the place of that connection, and ends with it.
 
-use bytes::Bytes;
 use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode, Version};
@@ -19,7 +18,7 @@ pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
 impl<W: AsyncRead + AsyncWrite + Unpin> Duplex for W {}
 
 /// What goes on with a connection, and the bytes of it that were read already.
-type Continue = dyn FnOnce(Box<dyn Duplex>, Bytes) -> Local<'static, ()>;
+type Continue = dyn FnOnce(Box<dyn Duplex>, Vec<u8>) -> Local<'static, ()>;
 
 /// Another protocol, which a node speaks.
 pub(crate) struct Upgrade {
@@ -31,7 +30,7 @@ impl Upgrade {
     /// The protocol of this name, spoken so.
     pub(crate) fn new(
         protocol: &'static str,
-        goes_on: impl FnOnce(Box<dyn Duplex>, Bytes) -> Local<'static, ()> + 'static,
+        goes_on: impl FnOnce(Box<dyn Duplex>, Vec<u8>) -> Local<'static, ()> + 'static,
     ) -> Upgrade {
         Upgrade { protocol, goes_on: Box::new(goes_on) }
     }
@@ -53,7 +52,7 @@ impl Upgrade {
     }
 
     /// Goes on with the connection, when the answer is sent.
-    pub(super) fn begin(self, wire: Box<dyn Duplex>, first: Bytes) -> Local<'static, ()> {
+    pub(super) fn begin(self, wire: Box<dyn Duplex>, first: Vec<u8>) -> Local<'static, ()> {
         (self.goes_on)(wire, first)
     }
 }

@@ -190,7 +190,9 @@ where
             let Parts { io, read_buf, .. } = connection.into_parts();
             // It counts as a request that is under way, and holds no place among those.
             life.begin(false);
-            return Some(upgrade.begin(Box::new(io.into_inner().into_wire()), read_buf));
+            // A copy: the buffer of the head would else be there as long as the connection.
+            let first = read_buf.to_vec();
+            return Some(upgrade.begin(Box::new(io.into_inner().into_wire()), first));
         }
     }
     None

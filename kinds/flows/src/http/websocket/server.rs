@@ -107,7 +107,7 @@ impl WebSocket {
         let request = at.is_linked(SEND).then(|| packet.compact());
         let upgrade = Upgrade::new(WEBSOCKET, move |wire, first| {
             Box::pin(beside.run(async move |at: At<'_>| {
-                let (config, first) = (Some(manners.config()), first.to_vec());
+                let config = Some(manners.config());
                 let socket = match first.is_empty() {
                     true => WebSocketStream::from_raw_socket(wire, Role::Server, config).await,
                     false => {
