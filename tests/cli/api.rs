@@ -44,6 +44,11 @@ impl Api {
         Api { address: url.trim_start_matches("http://").trim_end_matches('/').to_owned() }
     }
 
+    /// Host and port.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// The status and the body of the answer.
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
         self.ask_with(method, path, "Content-Type: application/json\r\n", body)

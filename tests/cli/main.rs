@@ -28,5 +28,6 @@ mod schema;
 mod secrets;
 mod specs;
 mod stops;
+mod streaming;
 mod systemd;
 mod tune;
