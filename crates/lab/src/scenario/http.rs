@@ -1,7 +1,10 @@
 //! What a request costs whoever serves it: our graph of listener, router and answer beside bare
-//! servers with the same answer, with more nodes on the path, and beside flows that sleep.
+//! servers with the same answer, with more nodes on the path, and beside flows that sleep. What an
+//! element of a stream costs, and what a websocket takes that says nothing.
 
 mod driver;
+mod elements;
+mod idle;
 mod row;
 mod server;
 mod verdicts;
@@ -30,13 +33,24 @@ const AXES: &[Axis] = &[
 ];
 
 /// The kinds that its graphs need.
-const KINDS: [&str; 8] = ["listener", "router", "snippet", "nop", "fork", "sleep", "sql", "query"];
+const KINDS: [&str; 10] = [
+    "listener",
+    "router",
+    "snippet",
+    "nop",
+    "fork",
+    "sleep",
+    "sql",
+    "query",
+    "stream",
+    "websocket",
+];
 
 /// The scenario's row in the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "http",
     about: "what an HTTP request costs a graph and bare servers: CPU time, requests a second, \
-            latency; more nodes on the path; sleeping flows beside it",
+            latency; more nodes on the path; sleeping flows beside it; streams and websockets",
     axes: AXES,
     takes_rivals: false,
     takes_image: false,
@@ -65,6 +79,10 @@ const ROWS: &[(Server, Shape, Load)] = &[
     (Server::Axum, Shape::RowSqlite, Load::Ping),
     (Server::Sinew, Shape::RowPostgres, Load::Ping),
     (Server::Axum, Shape::RowPostgres, Load::Ping),
+    (Server::Sinew, Shape::Lines, Load::Elements),
+    (Server::Axum, Shape::Lines, Load::Elements),
+    (Server::Axum, Shape::LinesTasks, Load::Elements),
+    (Server::Sinew, Shape::Websocket, Load::Idle),
 ];
 
 fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
@@ -112,7 +130,7 @@ fn databases(
     databases
 }
 
-const NOTES: [&str; 5] = [
+const NOTES: [&str; 6] = [
     "cpu_per_request is CPU time of the server's process by the kernel's count, user and system, \
      over the answers: the one figure here that who else is on the machine hardly moves",
     "load 'ping': 64 connections that stay open; one worker on the first CPU, the load on the \
@@ -126,4 +144,6 @@ const NOTES: [&str; 5] = [
      their packet is a word",
     "row_sqlite, row_postgres: a row by its key, as JSON, through eight connections; axum's server \
      is written by hand on the same drivers. What PostgreSQL's own processes take is not in it",
+    "lines: under load 'elements' a request is an element, a line of JSON. lines_tasks: by hand in \
+     three tasks with queues between them, as the graph has three nodes; lines by hand: one loop",
 ];

@@ -2,11 +2,14 @@
 
 use std::io;
 use std::sync::atomic::Ordering;
+use std::thread::sleep;
 use std::time::Duration;
 
 use sinew_figures::Distribution;
 use sinew_figures::process::{cpu, resident_kib};
 
+use super::elements::pour;
+use super::idle::IdleSockets;
 use super::row::{BEGIN, Load};
 use super::server::ServerRun;
 use crate::harness::{Gone, stay_on};
@@ -20,8 +23,9 @@ const CONNECTIONS: usize = 64;
 /// The source's load.
 const SOURCE_CONNECTIONS: usize = 1024;
 const SOURCE_REQUESTS: u64 = 102_400;
-/// Requests before anything counts.
+/// Requests before anything counts, or elements for so long.
 const WARM_UP: u64 = 2000;
+const WARM_UP_TIME: Duration = Duration::from_millis(100);
 /// What starting and stopping a server takes, about.
 const START: Duration = Duration::from_millis(400);
 
@@ -37,7 +41,9 @@ struct Served {
 impl ServerRun<'_> {
     /// Where the load runs.
     fn load_cpu(&self) -> Option<u32> {
-        (self.load == Load::Ping).then(|| self.cpus.last().copied()).flatten()
+        matches!(self.load, Load::Ping | Load::Elements)
+            .then(|| self.cpus.last().copied())
+            .flatten()
     }
 
     fn is_stopped(&self) -> bool {
@@ -50,26 +56,54 @@ impl ServerRun<'_> {
             if let Some(cpu) = self.load_cpu() {
                 stay_on(cpu).map_err(|Gone(why)| why)?;
             }
-            self.measure(serving)
+            match self.load {
+                Load::Elements => self.pour(serving),
+                _ => self.measure(serving),
+            }
+        })
+    }
+
+    /// Sends elements.
+    fn pour(&self, serving: &Serving) -> Result<Served, String> {
+        let [path, _] = self.graph.asked();
+        let pour = |share| pour(serving.address, path, share, || self.is_stopped());
+        pour(WARM_UP_TIME)?;
+        let before = cpu(serving.process).map_err(unread)?;
+        let answered = pour(self.share)?;
+        let after = cpu(serving.process).map_err(unread)?;
+        let resident_max_kib = resident_kib(serving.process).map_err(unread)?.1;
+        let cpu = after.saturating_sub(before);
+        Ok(Served { answered, cpu, resident_max_kib, flow_bytes: None })
+    }
+
+    /// Opens websockets and leaves them alone: bytes that each takes, how many they are, and how
+    /// many are lost.
+    fn idle(&self) -> Result<(f64, usize, usize), String> {
+        self.serve(|serving| {
+            let before_kib = resident_kib(serving.process).map_err(unread)?.0;
+            let sockets = IdleSockets::open(serving.address, self.graph.asked()[0])?;
+            sleep(self.share);
+            let after_kib = resident_kib(serving.process).map_err(unread)?.0;
+            let grown = after_kib.saturating_sub(before_kib) as f64 * 1024.0;
+            Ok((grown / sockets.count() as f64, sockets.count(), sockets.lost()))
         })
     }
 
     /// Puts the load on a server that listens.
     fn measure(&self, serving: &Serving) -> Result<Served, String> {
-        let failed = |error: io::Error| format!("cannot read what the server took: {error}");
         let [asked, answer] = self.graph.asked();
         self.drive(serving, [asked, answer], CONNECTIONS, Enough::Requests(WARM_UP))?;
         let sleepers = self.graph.sleepers();
         let mut flow_bytes = None;
         if sleepers > 0 {
-            let before_kib = resident_kib(serving.process).map_err(failed)?.0;
+            let before_kib = resident_kib(serving.process).map_err(unread)?.0;
             let enough = Enough::Requests(sleepers);
             let begun = self.drive(serving, [BEGIN, answer], CONNECTIONS, enough)?;
             if begun.failed > 0 {
                 let why = begun.failure.unwrap_or_default();
                 return Err(format!("{} flows did not begin: {why}", begun.failed));
             }
-            let after_kib = resident_kib(serving.process).map_err(failed)?.0;
+            let after_kib = resident_kib(serving.process).map_err(unread)?.0;
             let grown = after_kib.saturating_sub(before_kib) as f64 * 1024.0;
             flow_bytes = Some(grown / sleepers as f64);
         }
@@ -77,10 +111,10 @@ impl ServerRun<'_> {
             Load::Source => (SOURCE_CONNECTIONS, Enough::Requests(SOURCE_REQUESTS)),
             _ => (CONNECTIONS, Enough::After(self.share)),
         };
-        let before = cpu(serving.process).map_err(failed)?;
+        let before = cpu(serving.process).map_err(unread)?;
         let answered = self.drive(serving, [asked, answer], connections, enough)?;
-        let after = cpu(serving.process).map_err(failed)?;
-        let resident_max_kib = resident_kib(serving.process).map_err(failed)?.1;
+        let after = cpu(serving.process).map_err(unread)?;
+        let resident_max_kib = resident_kib(serving.process).map_err(unread)?.1;
         Ok(Served { answered, cpu: after.saturating_sub(before), resident_max_kib, flow_bytes })
     }
 
@@ -98,8 +132,27 @@ impl ServerRun<'_> {
     }
 }
 
+fn unread(error: io::Error) -> String {
+    format!("cannot read what the server took: {error}")
+}
+
+/// A round of websockets in a row: of all rounds the most.
+fn add_idle(row: &mut Row, (bytes, count, lost): (f64, usize, usize)) {
+    let most = |name: &str, value: f64| row.figure(name).map_or(value, |old| old.max(value));
+    row.figures = vec![
+        Figure::of("failed", "", row.figure("failed").unwrap_or_default() + lost as f64),
+        Figure::of("connections", "", count as f64),
+        Figure::of("memory_per_connection", "B", most("memory_per_connection", bytes)),
+    ];
+}
+
 impl Contender for ServerRun<'_> {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
+        if self.load == Load::Idle {
+            let found = self.idle()?;
+            add_idle(row, found);
+            return Ok(());
+        }
         let found = self.run()?;
         if self.is_stopped() {
             return Ok(());
@@ -115,8 +168,9 @@ impl Contender for ServerRun<'_> {
         add("client_cpu_per_request", answered.taken.cpu.as_nanos() as f64 / answers);
         add("client_wait_per_request", answered.taken.waited.as_nanos() as f64 / answers);
         add("time_per_request", answered.time.as_nanos() as f64 / answers);
-        let median = answered.latency.quantile(0.5).unwrap_or_default();
-        row.measure_mut("latency").add_round(&answered.latency, median as f64, None);
+        if let Some(median) = answered.latency.quantile(0.5) {
+            row.measure_mut("latency").add_round(&answered.latency, median as f64, None);
+        }
         let most = |name: &str, value: f64| row.figure(name).map_or(value, |old| old.max(value));
         let failed = row.figure("failed").unwrap_or_default() + answered.failed as f64;
         let resident = most("resident_max", found.resident_max_kib as f64 / 1024.0);

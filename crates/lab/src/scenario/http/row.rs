@@ -8,6 +8,12 @@ use crate::words::words;
 const PING: [&str; 2] = ["/ping", "pong"];
 /// The same of a row in a database.
 const ROW: [&str; 2] = ["/items/7", r#"{"id":7,"text":"item 7"}"#];
+/// What takes lines, and answers with them.
+const LINES: &str = "/lines";
+/// The same, where each stage is spawned by itself.
+const LINES_TASKS: &str = "/lines/tasks";
+/// What becomes a websocket.
+const WEBSOCKET: &str = "/websocket";
 /// What begins a flow that sleeps as long as anything is measured.
 pub(super) const BEGIN: &str = "/begin";
 
@@ -38,6 +44,10 @@ words! {
         OneWorker = "one_worker",
         /// Two workers, the load on all CPUs.
         TwoWorkers = "two_workers",
+        /// One request, whose body are elements; as `ping` on CPUs of their own.
+        Elements = "elements",
+        /// Websockets that say nothing.
+        Idle = "idle",
     }
 }
 
@@ -62,6 +72,12 @@ words! {
         RowSqlite = "row_sqlite",
         /// The same of PostgreSQL, over its socket.
         RowPostgres = "row_postgres",
+        /// Lines of JSON, each through three nodes; by hand in one loop.
+        Lines = "lines",
+        /// The same by hand in three tasks with queues between them.
+        LinesTasks = "lines_tasks",
+        /// A websocket.
+        Websocket = "websocket",
     }
 }
 
@@ -99,20 +115,24 @@ impl Shape {
         }
     }
 
-    /// Whether a database is asked.
-    pub(super) fn has_database(self) -> bool {
-        matches!(self, Shape::RowSqlite | Shape::RowPostgres)
-    }
-
     /// The path that is asked for, and the body of each answer.
     pub(super) fn asked(self) -> [&'static str; 2] {
-        if self.has_database() { ROW } else { PING }
+        match self {
+            Shape::RowSqlite | Shape::RowPostgres => ROW,
+            Shape::Lines => [LINES, ""],
+            Shape::LinesTasks => [LINES_TASKS, ""],
+            Shape::Websocket => [WEBSOCKET, ""],
+            _ => PING,
+        }
     }
 
     /// The graph: graphs/http/ping.yaml with nodes more, or one that asks this database.
     pub(super) fn text(self, port: u16, workers: usize, database: Option<&str>) -> String {
-        if let Some(database) = database {
-            return row_of(database, port, workers);
+        match (self, database) {
+            (_, Some(database)) => return row_of(database, port, workers),
+            (Shape::Lines | Shape::LinesTasks, _) => return lines(port, workers),
+            (Shape::Websocket, _) => return websocket(port, workers),
+            _ => {}
         }
         let nops = self.nops();
         let name = |at: usize| if at < nops { format!("nop{at}") } else { "pong".to_owned() };
@@ -163,5 +183,38 @@ fn row_of(database: &str, port: u16, workers: usize) -> String {
          - kind: query\n  name: item\n  sql: db\n  rows: one\n  \
            text: SELECT id, text FROM items WHERE id = $1\n  args: [int(packet.params.id)]\n\
          - {{kind: sql, name: db, database: '{database}'}}\n"
+    )
+}
+
+/// A graph that sends each line through three nodes that do nothing.
+fn lines(port: u16, workers: usize) -> String {
+    format!(
+        "name: http\n\
+         domains: {{flows: {{flows: {{workers: {workers}}}}}}}\n\
+         nodes:\n\
+         - {{kind: listener, name: listener, port: {port}, stream: true, body_size_max: 100GiB, \
+             deadline: 1h, work_max: 1000000000000, \
+             ports: {{out: [{{name: router, port: in}}]}}}}\n\
+         - kind: router\n  name: router\n  \
+           routes: [{{method: POST, path: {LINES}, port: 'out[0]'}}]\n  \
+           ports: {{'out[0]': [{{name: lines, port: in}}]}}\n\
+         - {{kind: stream, name: lines, of: packet.body, framing: ndjson, \
+             ports: {{out: [{{name: one, port: in}}]}}}}\n\
+         - {{kind: nop, name: one, ports: {{out: [{{name: two, port: in}}]}}}}\n\
+         - {{kind: nop, name: two, ports: {{out: [{{name: three, port: in}}]}}}}\n\
+         - {{kind: nop, name: three}}\n"
+    )
+}
+
+/// A graph whose requests become websockets.
+fn websocket(port: u16, workers: usize) -> String {
+    format!(
+        "name: http\n\
+         domains: {{flows: {{flows: {{workers: {workers}}}}}}}\n\
+         nodes:\n\
+         - {{kind: listener, name: listener, port: {port}, \
+             ports: {{out: [{{name: socket, port: in}}]}}}}\n\
+         - {{kind: websocket, name: socket, ports: {{out: [{{name: echo, port: in}}]}}}}\n\
+         - {{kind: nop, name: echo}}\n"
     )
 }

@@ -39,14 +39,14 @@ impl ServerRun<'_> {
     /// Those that the server may use.
     fn server_cpus(&self) -> &[u32] {
         match self.load {
-            Load::Ping => &self.cpus[..1],
+            Load::Ping | Load::Elements => &self.cpus[..1],
             _ => self.cpus,
         }
     }
 
     fn workers(&self) -> usize {
         match self.load {
-            Load::Ping | Load::OneWorker => 1,
+            Load::Ping | Load::OneWorker | Load::Elements | Load::Idle => 1,
             Load::Source | Load::TwoWorkers => 2,
         }
     }

@@ -21,6 +21,10 @@ const RESIDENT_MIB_MAX: f64 = 30.0;
 const NODE_NS_MAX: f64 = 30.0;
 /// A flow that sleeps, bytes.
 const FLOW_BYTES_MAX: f64 = 2048.0;
+/// Our elements a second over those of three tasks by hand.
+const ELEMENTS_MIN: f64 = 0.8;
+/// A websocket that says nothing, bytes.
+const SOCKET_BYTES_MAX: f64 = 8000.0;
 /// Two workers over one.
 const SCALE_MIN: f64 = 1.8;
 /// A load that runs or waits for a CPU so much of the time is what limits.
@@ -116,12 +120,34 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
             not_greater(over([asleep, ours], "cpu_per_request")),
         ));
     }
+    verdicts.extend(streams(rows));
     verdicts.push(Verdict::of(
         "two workers serve nearly twice what one does",
         format!(">= {SCALE_MIN}; partly: the load is the limit"),
         scale(rows, cpus),
     ));
     verdicts
+}
+
+/// Those of elements and of websockets.
+fn streams(rows: &[Row]) -> [Verdict; 3] {
+    let lines = |server, graph| row(rows, server, graph, Load::Elements);
+    let by_hand = lines(Server::Axum, Shape::LinesTasks);
+    let rate = over([by_hand, lines(Server::Sinew, Shape::Lines)], "time_per_request");
+    let idle = row(rows, Server::Sinew, Shape::Websocket, Load::Idle);
+    [
+        Verdict::of(
+            "three nodes carry nearly as many elements as three tasks by hand",
+            format!("sinew / axum >= {ELEMENTS_MIN}; here the tasks' time over ours"),
+            judged(rate, Bar::AtLeast(ELEMENTS_MIN)),
+        ),
+        Verdict::of(
+            "a websocket that says nothing takes little memory",
+            format!("< {SOCKET_BYTES_MAX} B"),
+            at_most(idle, "memory_per_connection", SOCKET_BYTES_MAX, "B"),
+        ),
+        Verdict::of("no websocket is lost", "0", all_stay(idle)),
+    ]
 }
 
 fn judged(ratio: Option<Interval>, bar: Bar) -> Judged {
@@ -133,6 +159,12 @@ fn none_failed(source: Option<&Row>) -> Judged {
     let answers = latency.map_or(0, |measure| measure.distribution.n());
     let holds = if failed == 0.0 { Holds::Yes } else { Holds::No };
     Some((format!("{failed:.0} failed, {answers} answered"), holds))
+}
+
+fn all_stay(idle: Option<&Row>) -> Judged {
+    let (lost, count) = (idle?.figure("failed")?, idle?.figure("connections")?);
+    let holds = if lost == 0.0 && count > 0.0 { Holds::Yes } else { Holds::No };
+    Some((format!("{lost:.0} lost of {count:.0} in each round"), holds))
 }
 
 fn spread(source: Option<&Row>) -> Judged {

@@ -1,0 +1,77 @@
+//! Websockets on which nobody says anything: what each takes, and whether all stay.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Websockets that are opened, if this process may have so many.
+const CONNECTIONS: usize = 10_000;
+/// Descriptors for all else.
+const BESIDE: usize = 500;
+/// Longest that an answer may take.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Longest head of an answer.
+const HEAD_LEN_MAX: usize = 4096;
+
+/// Websockets that are open.
+pub(super) struct IdleSockets(Vec<TcpStream>);
+
+impl IdleSockets {
+    /// As many as this process may have, 10 000 at most.
+    ///
+    /// # Errors
+    /// One cannot be opened, or the server does not agree.
+    pub(super) fn open(address: SocketAddr, path: &str) -> Result<IdleSockets, String> {
+        let count = allowed(CONNECTIONS + BESIDE).saturating_sub(BESIDE).min(CONNECTIONS);
+        let open = |at| open(address, path).map_err(|error| format!("websocket {at}: {error}"));
+        (0..count).map(open).collect::<Result<_, _>>().map(IdleSockets)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// How many the server has closed meanwhile, or spoken on.
+    pub(super) fn lost(&self) -> usize {
+        let is_idle = |stream: &TcpStream| {
+            let peeked = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
+            peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+        };
+        self.0.iter().filter(|stream| !is_idle(stream)).count()
+    }
+}
+
+/// Files that this process may have open, when it has asked for so many.
+fn allowed(wanted: usize) -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let most = maximum.map_or(wanted as u64, |maximum| maximum.min(wanted as u64));
+    if current.is_some_and(|current| current < most) {
+        // Refused, it stays as it is.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum });
+    }
+    getrlimit(Resource::Nofile).current.map_or(wanted, |it| it as usize)
+}
+
+fn open(address: SocketAddr, path: &str) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(SILENCE))?;
+    // The key is the example of RFC 6455, 1.3.
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") && head.len() < HEAD_LEN_MAX {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        head.extend(byte);
+    }
+    if head.starts_with(b"HTTP/1.1 101 ") {
+        return Ok(stream);
+    }
+    let text = String::from_utf8_lossy(&head);
+    Err(io::Error::other(format!("answered: {}", text.lines().next().unwrap_or_default())))
+}
