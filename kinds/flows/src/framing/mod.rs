@@ -117,7 +117,9 @@ pub(crate) struct Framer {
 
 /// What CSV needs.
 struct Csv {
-    reader: Reader,
+    separator: u8,
+    /// Made for the first row: to make it costs as much as to read a thousand lines.
+    reader: Option<Reader>,
     fields: Vec<u8>,
     ends: Vec<usize>,
     columns: Option<Vec<ByteString>>,
@@ -139,12 +141,12 @@ impl Framer {
     pub(crate) fn new(of: String, format: ElementFormat, size_max: usize) -> Framer {
         let separator =
             if let ElementFormat::Csv { separator, .. } = format { separator } else { b',' };
-        let reader = ReaderBuilder::new().delimiter(separator).build();
         let (fields, ends) = match format {
             ElementFormat::Csv { .. } => (vec![0; 1024], vec![0; 64]),
             _ => (Vec::new(), Vec::new()),
         };
-        let csv = Csv { reader, fields, ends, columns: None, read: 0, filled: 0, ended: 0 };
+        let (reader, columns) = (None, None);
+        let csv = Csv { separator, reader, fields, ends, columns, read: 0, filled: 0, ended: 0 };
         Framer {
             of,
             format,
@@ -182,7 +184,7 @@ impl Framer {
     pub(crate) fn go_to(&mut self, place: FilePlace) {
         (self.place, self.taken, self.looked, self.is_last) = (place, 0, 0, false);
         self.buffer.clear();
-        self.csv.reader.reset();
+        self.csv.reader.iter_mut().for_each(Reader::reset);
         (self.csv.read, self.csv.filled, self.csv.ended) = (0, 0, 0);
         self.is_over = matches!(self.format, ElementFormat::Whole);
     }
@@ -360,7 +362,9 @@ impl Framer {
     /// The next row of CSV, if all of it is here.
     fn row(&mut self) -> Result<Option<Row>, Error> {
         loop {
-            let Csv { reader, fields, ends, read, filled, ended, .. } = &mut self.csv;
+            let Csv { separator, reader, fields, ends, read, filled, ended, .. } = &mut self.csv;
+            let reader =
+                reader.get_or_insert_with(|| ReaderBuilder::new().delimiter(*separator).build());
             let input = &self.buffer[self.taken + *read..];
             if input.is_empty() && !self.is_last {
                 self.check_len(self.buffer.len() - self.taken)?;

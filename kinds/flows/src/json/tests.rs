@@ -36,7 +36,9 @@ fn every_value_is_written_as_its_tree_would_be() {
         Value::Stream(Stream::new(futures_util::stream::empty())),
         Value::map([(long, Value::Integer(1))]),
     ]);
-    for value in [&all, &Value::Null, &Value::text("")] {
+    let Value::List(each) = &all else { panic!("a list") };
+    // Alone most are written at once, together they are not.
+    for value in each.iter().chain([&all, &Value::text("")]) {
         assert_eq!(written(value), value.to_json().expect("a tree").to_string());
     }
     let deep = (0..10_000).fold(Value::Null, |value, _| Value::list([value]));

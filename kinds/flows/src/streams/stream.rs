@@ -5,10 +5,13 @@ mod elements;
 mod tests;
 
 use std::future::ready;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::{self, LocalBoxStream, Stream, StreamExt};
+use futures_util::poll;
+use futures_util::stream::{self, LocalBoxStream, StreamExt, try_unfold};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 use sinew_flow::{
@@ -17,7 +20,7 @@ use sinew_flow::{
 };
 use tokio::time::timeout;
 
-use self::elements::{ArrivedElement, Windows, elements};
+use self::elements::{ArrivedElement, ElementReader, Windows};
 use super::pour::Pour;
 use crate::framing::write::Outgoing;
 use crate::framing::{self, ElementFormat};
@@ -222,18 +225,6 @@ impl Streaming {
     }
 }
 
-/// What comes of each in its turn, of so many that are under way.
-fn in_order<'a, F: Future + 'a>(
-    futures: impl Stream<Item = F> + 'a,
-    concurrency: usize,
-) -> LocalBoxStream<'a, F::Output> {
-    match concurrency {
-        // One alone needs no list of those that are under way.
-        1 => futures.then(|future| future).boxed_local(),
-        several => futures.buffered(several).boxed_local(),
-    }
-}
-
 /// What became of an element.
 enum Fate<T> {
     Done(T),
@@ -252,28 +243,51 @@ impl Settings {
             None | Some(Value::Null) => Ok(None),
             Some(value) => outgoing.write(at.flow(), &value).await.map(|it| Some(it.into())),
         };
-        let replies = elements(self, source).map(move |arrived| async move {
+        let replied = async move |arrived: ArrivedElement| {
             at.flow().allow(work);
-            match self.element(at, arrived?, written).await? {
-                Fate::Done(bytes) => Ok(bytes),
+            match self.element(at, arrived, written).await? {
+                Fate::Done(bytes) => Ok::<Option<Bytes>, Error>(bytes),
                 Fate::Rejected => Ok(None),
             }
-        });
-        in_order(replies, self.concurrency)
-            .filter_map(|reply: Result<Option<Bytes>, Error>| ready(reply.transpose()))
+        };
+        let reader = ElementReader::new(self, source);
+        if self.concurrency == 1 {
+            // One alone needs no list of those that are under way, and no future of its own.
+            return try_unfold(reader, move |mut reader| async move {
+                while let Some(arrived) = reader.next().await? {
+                    if let Some(bytes) = replied(arrived).await? {
+                        return Ok(Some((bytes, reader)));
+                    }
+                }
+                Ok(None)
+            })
+            .boxed_local();
+        }
+        let replies = reader.all().map(move |arrived| async move { replied(arrived?).await });
+        replies
+            .buffered(self.concurrency)
+            .filter_map(|reply| ready(reply.transpose()))
             .boxed_local()
     }
 
     /// Reads all, within the flow.
     async fn count(self, at: At<'_>, source: BytesToCome) -> Result<Value, Error> {
-        let fates = elements(self, source)
-            .map(async |arrived| self.element(at, arrived?, async |_| Ok(())).await);
-        let mut fates = in_order(fates, self.concurrency);
         let (mut done, mut rejected) = (0, 0);
-        while let Some(fate) = fates.next().await {
-            match fate? {
-                Fate::Done(()) => done += 1,
-                Fate::Rejected => rejected += 1,
+        let mut add = |fate| match fate {
+            Fate::Done(()) => done += 1,
+            Fate::Rejected => rejected += 1,
+        };
+        let pass = async |arrived| self.element(at, arrived, async |_| Ok(())).await;
+        let mut reader = ElementReader::new(self, source);
+        if self.concurrency == 1 {
+            while let Some(arrived) = reader.next().await? {
+                add(pass(arrived).await?);
+            }
+        } else {
+            let fates = reader.all().map(async |arrived| pass(arrived?).await);
+            let mut fates = pin!(fates.buffered(self.concurrency));
+            while let Some(fate) = fates.next().await {
+                add(fate?);
             }
         }
         let counts = [("read", done + rejected), ("done", done), ("rejected", rejected)];
@@ -289,12 +303,23 @@ impl Settings {
     ) -> Result<Fate<T>, Error> {
         let ArrivedElement { number, raw, price, value } = arrived;
         at.flow().spend(ELEMENT_WORK + price)?;
-        let made = async { make(at.call(OUT, value?).await?).await };
-        let made = timeout(self.patience, made).await.unwrap_or_else(|_| {
-            let text =
-                format_args!("it has not ended within {:?}; raise 'deadline'", self.patience);
-            Err(Error::new(text).with_status(504))
-        });
+        let made = {
+            let mut made = pin!(async { make(at.call(OUT, value?).await?).await });
+            // Most have ended at once, and need no timer. What is seldom needed has a place of its
+            // own: this future is copied for each element.
+            match poll!(made.as_mut()) {
+                Poll::Ready(made) => made,
+                Poll::Pending => {
+                    Box::pin(timeout(self.patience, made)).await.unwrap_or_else(|_| {
+                        let text = format_args!(
+                            "it has not ended within {:?}; raise 'deadline'",
+                            self.patience
+                        );
+                        Err(Error::new(text).with_status(504))
+                    })
+                }
+            }
+        };
         let error = match made {
             Ok(made) => return Ok(Fate::Done(made)),
             Err(error) => error,
@@ -304,7 +329,7 @@ impl Settings {
             let text = format!("the stream, line {number}: {error}");
             return Err(Error::new(text).with_status(error.status()));
         }
-        at.call(REJECTED, Value::map(framing::rejected(number, &raw, &error))).await?;
+        Box::pin(at.call(REJECTED, Value::map(framing::rejected(number, &raw, &error)))).await?;
         Ok(Fate::Rejected)
     }
 }

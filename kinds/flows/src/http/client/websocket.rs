@@ -17,7 +17,7 @@ use crate::http::upgrade::{Upgrade, WEBSOCKET};
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Leaves it to the listener to pass on what comes over its connection and `other`, until one of
-/// them ends or the worker stops. Each direction holds 8 KiB, and reads no faster than it can write.
+/// them ends or the worker stops. Each way holds 8 KiB, and reads no faster than it can write.
 ///
 /// # Errors
 /// Too many connections and streams of this worker are under way (503).

@@ -47,30 +47,44 @@ pub(super) struct ArrivedElement {
     pub(super) value: Result<Value, Error>,
 }
 
-/// All of a stream.
-pub(super) fn elements(
-    settings: Settings,
-    source: BytesToCome,
-) -> impl Stream<Item = Result<ArrivedElement, Error>> {
-    let Settings { format, size_max, windows, .. } = settings;
-    let framer = Framer::new("the stream, ".to_owned(), format, size_max);
-    // In a place of its own: it is handed on with each element.
-    let reader = Box::new(Reader { source, framer, format, held: None });
-    try_unfold(reader, move |mut reader| async move {
-        let arrived = match windows {
-            None => reader.next().await?,
-            Some(windows) => reader.window(windows).await?,
-        };
-        Ok(arrived.map(|arrived| (arrived, reader)))
-    })
-}
+/// Finds what comes out of a stream. In a place of its own: it is handed on with each element.
+pub(super) struct ElementReader(Box<Reader>);
 
 struct Reader {
     source: BytesToCome,
     framer: Framer,
     format: ElementFormat,
+    windows: Option<Windows>,
     /// What came after the last window, or why nothing more does.
     held: Option<Result<ArrivedElement, Error>>,
+}
+
+impl ElementReader {
+    /// That of a stream.
+    pub(super) fn new(settings: Settings, source: BytesToCome) -> ElementReader {
+        let Settings { format, size_max, windows, .. } = settings;
+        let framer = Framer::new("the stream, ".to_owned(), format, size_max);
+        ElementReader(Box::new(Reader { source, framer, format, windows, held: None }))
+    }
+
+    /// What comes next.
+    ///
+    /// # Errors
+    /// An element is too long, or the stream breaks off.
+    pub(super) async fn next(&mut self) -> Result<Option<ArrivedElement>, Error> {
+        match self.0.windows {
+            None => self.0.next().await,
+            // In a place of its own: an element alone needs less.
+            Some(windows) => Box::pin(self.0.window(windows)).await,
+        }
+    }
+
+    /// All that comes.
+    pub(super) fn all(self) -> impl Stream<Item = Result<ArrivedElement, Error>> {
+        try_unfold(self, async |mut reader| {
+            Ok(reader.next().await?.map(|arrived| (arrived, reader)))
+        })
+    }
 }
 
 impl Reader {
