@@ -94,10 +94,7 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
             at_most(source, "resident_max", RESIDENT_MIB_MAX, "MiB"),
         ),
     ];
-    verdicts.extend([Shape::Nop10, Shape::Nop100].map(|graph| {
-        let claim = format!("a node more costs little: {}", graph.word());
-        Verdict::of(claim, format!("<= {NODE_NS_MAX} ns a node"), node(rows, graph))
-    }));
+    verdicts.extend([Shape::Nop10, Shape::Nop100].map(|graph| nop(rows, graph)));
     verdicts.extend([Shape::RowSqlite, Shape::RowPostgres].map(|graph| {
         let of = |server| row(rows, server, graph, Load::Ping);
         let ratio = over([of(Server::Sinew), of(Server::Axum)], "cpu_per_request");
@@ -127,6 +124,11 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
         scale(rows, cpus),
     ));
     verdicts
+}
+
+fn nop(rows: &[Row], graph: Shape) -> Verdict {
+    let claim = format!("a node more costs little: {}", graph.word());
+    Verdict::of(claim, format!("<= {NODE_NS_MAX} ns a node"), node(rows, graph))
 }
 
 /// Those of elements and of websockets.
