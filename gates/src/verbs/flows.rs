@@ -5,7 +5,6 @@ use std::hint::black_box;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use sinew_flow::testing::fixture;
 use sinew_flow::{Outlet, Value};
 use tokio::runtime::{Builder, Runtime};
@@ -118,32 +117,4 @@ pub(super) fn node(node: &str) -> Work {
     let user = || Value::map([("name", Value::text("Ada")), ("age", Value::Integer(36))]);
     let flows = Flows::new(&format!("- {{{node}, name: a}}"), || Value::map([("user", user())]));
     Box::new(move || flows.run(TIMES))
-}
-
-const STREAM: &str = "
-- {kind: stream, name: lines, framing: ndjson, ports: {out: [{name: n1, port: in}]}}
-- {kind: nop, name: n1, ports: {out: [{name: n2, port: in}]}}
-- {kind: nop, name: n2, ports: {out: [{name: n3, port: in}]}}
-- {kind: nop, name: n3}
-";
-
-/// Takes lines of JSON through three nodes, and makes lines of them.
-pub(super) fn elements() -> Work {
-    let lines = "{\"n\": 7, \"v\": 2.5}\n".repeat(TIMES);
-    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let (set, outlet) = (LocalSet::new(), fixture(STREAM, &sinew::kinds().flows).outlet("begin"));
-    let pour = move || {
-        set.block_on(&runtime, async {
-            let reply = outlet.open(0, Value::text(lines.clone()), LIMIT).await;
-            let Ok(Some(Value::Stream(stream))) = reply else { panic!("no stream: {reply:?}") };
-            let mut parts = stream.take().expect("nobody has read it");
-            let mut len = 0;
-            while let Some(part) = parts.next().await {
-                len += black_box(part).expect("nothing fails").len();
-            }
-            assert_eq!(len, "{\"n\":7,\"v\":2.5}\n".len() * TIMES, "other lines");
-        });
-    };
-    pour();
-    Box::new(pour)
 }

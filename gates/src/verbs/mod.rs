@@ -47,7 +47,6 @@ pub(crate) const VERBS: &[Verb] = &[
     verb("template/one_field", || {
         flows::node("kind: snippet, language: text, code: 'Hello, {{ packet.user.name }}'")
     }),
-    verb("stream/element", flows::elements),
     verb("request/ping", http::ping),
     verb("plan/nodes", plan::compiled),
 ];
