@@ -183,11 +183,13 @@ const OUT: usize = 1;
 /// Most targets of a node.
 const TARGETS_MAX: usize = 64;
 
+type HttpClient = Client<Connector, Body<()>>;
+
 struct Http {
     form: Form,
-    client: Client<Connector, Body<()>>,
+    client: HttpClient,
     /// For websockets that are passed on: over HTTP/2 there are none.
-    over_http1: Option<Client<Connector, Body<()>>>,
+    over_http1: Option<HttpClient>,
     names: Names,
     patience: Duration,
     redirects_max: i64,
@@ -208,17 +210,12 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let mut refusals = Vec::new();
     let form = spec::form(parameters, &mut refusals);
     let names = Names::default();
-    let protocol = parameters.text("protocol");
-    let mut client = |protocol| {
-        let client = client(parameters, names.clone(), protocol);
-        client.map_err(|message| {
-            let help = "write the path of a PEM file, from the folder of the spec";
-            refusals.push(Refusal::new(parameters.span("ca"), message, help));
-        })
-    };
-    let of_proxy = parameters.bool("proxy").then(|| client("http1")).transpose();
-    match (form, client(protocol), of_proxy) {
-        (Some(form), Ok(client), Ok(over_http1)) if refusals.is_empty() => Ok(Box::new(Http {
+    let clients = clients(parameters, &names).map_err(|message| {
+        let help = "write the path of a PEM file, from the folder of the spec";
+        refusals.push(Refusal::new(parameters.span("ca"), message, help));
+    });
+    match (form, clients) {
+        (Some(form), Ok((client, over_http1))) if refusals.is_empty() => Ok(Box::new(Http {
             form,
             client,
             over_http1,
@@ -239,12 +236,18 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     }
 }
 
-/// A client with its pool of connections, which are made when they are needed.
-fn client(
+/// The client, and the one for websockets if some are passed on.
+fn clients(
     parameters: &Parameters<'_>,
-    names: Names,
-    protocol: &str,
-) -> Result<Client<Connector, Body<()>>, String> {
+    names: &Names,
+) -> Result<(HttpClient, Option<HttpClient>), String> {
+    let client = |protocol| client(parameters, names.clone(), protocol);
+    let over_http1 = parameters.bool("proxy").then(|| client("http1")).transpose()?;
+    Ok((client(parameters.text("protocol"))?, over_http1))
+}
+
+/// A client with its pool of connections, which are made when they are needed.
+fn client(parameters: &Parameters<'_>, names: Names, protocol: &str) -> Result<HttpClient, String> {
     let ca = (!parameters.text("ca").is_empty()).then(|| parameters.path("ca"));
     let roots = roots(ca.as_deref())?;
     let connector = connect::connector(roots, names, protocol != "http1");

@@ -178,6 +178,16 @@ fn a_proxy_passes_a_websocket_on_until_one_side_ends() {
 }
 
 #[test]
+fn a_stop_ends_the_websockets_that_a_proxy_passes_on() {
+    let server = server("", ECHO, "");
+    let proxy = proxy(&server);
+    let mut socket = Socket::to(&proxy);
+    proxy.stop();
+    assert_eq!(socket.next(), None);
+    assert!(until(|| server.figures.waiting() == 0), "the backend still has it");
+}
+
+#[test]
 fn what_asks_for_no_websocket_is_refused_and_the_connection_goes_on() {
     let server = server("", ECHO, "");
     let mut client = server.client();

@@ -249,7 +249,6 @@ impl ClientRequest {
             headers.remove(CONTENT_TYPE);
             (Method::GET, Content::Empty)
         };
-        let is_streamed = !keeps && self.is_streamed;
-        Ok(Some(ClientRequest { method, uri, headers, content, is_streamed, upgrades }))
+        Ok(Some(ClientRequest { method, uri, headers, content, is_streamed: false, upgrades }))
     }
 }
