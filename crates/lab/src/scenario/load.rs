@@ -15,7 +15,7 @@ use sinew_figures::Distribution;
 use sinew_figures::process::Taken;
 
 /// An answer without a word for so long is none.
-const SILENCE: Duration = Duration::from_secs(10);
+pub(super) const SILENCE: Duration = Duration::from_secs(10);
 /// Longest answer, bytes: its head and a short body.
 const ANSWER_LEN_MAX: usize = 4096;
 

@@ -136,13 +136,17 @@ fn unread(error: io::Error) -> String {
     format!("cannot read what the server took: {error}")
 }
 
-/// A round of websockets in a row: of all rounds the most.
+/// The most of all rounds.
+fn most(row: &Row, name: &str, value: f64) -> f64 {
+    row.figure(name).map_or(value, |old| old.max(value))
+}
+
+/// A round of websockets in a row.
 fn add_idle(row: &mut Row, (bytes, count, lost): (f64, usize, usize)) {
-    let most = |name: &str, value: f64| row.figure(name).map_or(value, |old| old.max(value));
     row.figures = vec![
         Figure::of("failed", "", row.figure("failed").unwrap_or_default() + lost as f64),
         Figure::of("connections", "", count as f64),
-        Figure::of("memory_per_connection", "B", most("memory_per_connection", bytes)),
+        Figure::of("memory_per_connection", "B", most(row, "memory_per_connection", bytes)),
     ];
 }
 
@@ -150,7 +154,9 @@ impl Contender for ServerRun<'_> {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {
         if self.load == Load::Idle {
             let found = self.idle()?;
-            add_idle(row, found);
+            if !self.is_stopped() {
+                add_idle(row, found);
+            }
             return Ok(());
         }
         let found = self.run()?;
@@ -171,10 +177,9 @@ impl Contender for ServerRun<'_> {
         if let Some(median) = answered.latency.quantile(0.5) {
             row.measure_mut("latency").add_round(&answered.latency, median as f64, None);
         }
-        let most = |name: &str, value: f64| row.figure(name).map_or(value, |old| old.max(value));
         let failed = row.figure("failed").unwrap_or_default() + answered.failed as f64;
-        let resident = most("resident_max", found.resident_max_kib as f64 / 1024.0);
-        let flow = found.flow_bytes.map(|bytes| most("memory_per_flow", bytes));
+        let resident = most(row, "resident_max", found.resident_max_kib as f64 / 1024.0);
+        let flow = found.flow_bytes.map(|bytes| most(row, "memory_per_flow", bytes));
         row.figures =
             vec![Figure::of("failed", "", failed), Figure::of("resident_max", "MiB", resident)];
         row.figures.extend(flow.map(|bytes| Figure::of("memory_per_flow", "B", bytes)));

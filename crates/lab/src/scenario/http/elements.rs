@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use sinew_figures::process::Taken;
 
-use crate::scenario::load::Answered;
+use crate::scenario::load::{Answered, SILENCE};
 
 /// An element as it is sent.
 const LINE: &str = "{\"n\":7,\"v\":2.5}\n";
@@ -20,8 +20,6 @@ const LINES: u64 = 1000;
 const MARK: u8 = b'}';
 /// The end of an answer that comes in parts.
 const END: &[u8] = b"\r\n0\r\n\r\n";
-/// An answer without a word for so long is none.
-const SILENCE: Duration = Duration::from_secs(10);
 
 /// Sends elements for so long, and counts those that come back.
 ///
@@ -114,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers so when it has read the head, and then reads on.
+    /// A server that answers so when it has read all of a request.
     fn answers(text: &'static str) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its number");

@@ -2,16 +2,15 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::scenario::load::SILENCE;
 
 /// Websockets that are opened, if this process may have so many.
 const CONNECTIONS: usize = 10_000;
 /// Descriptors for all else.
 const BESIDE: usize = 500;
-/// Longest that an answer may take.
-const SILENCE: Duration = Duration::from_secs(10);
 /// Longest head of an answer.
 const HEAD_LEN_MAX: usize = 4096;
 
@@ -22,9 +21,15 @@ impl IdleSockets {
     /// As many as this process may have, 10 000 at most.
     ///
     /// # Errors
-    /// One cannot be opened, or the server does not agree.
+    /// This process may have too few open files; one cannot be opened, or the server does not agree.
     pub(super) fn open(address: SocketAddr, path: &str) -> Result<IdleSockets, String> {
-        let count = allowed(CONNECTIONS + BESIDE).saturating_sub(BESIDE).min(CONNECTIONS);
+        let allowed = allowed(CONNECTIONS + BESIDE);
+        let count = allowed.saturating_sub(BESIDE).min(CONNECTIONS);
+        if count == 0 {
+            return Err(format!(
+                "{allowed} open files leave no room for websockets; raise the limit (ulimit -n)"
+            ));
+        }
         let open = |at| open(address, path).map_err(|error| format!("websocket {at}: {error}"));
         (0..count).map(open).collect::<Result<_, _>>().map(IdleSockets)
     }

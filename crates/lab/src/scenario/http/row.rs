@@ -126,21 +126,28 @@ impl Shape {
         }
     }
 
-    /// The graph: graphs/http/ping.yaml with nodes more, or one that asks this database.
+    /// The graph: graphs/http/ping.yaml with nodes more, one that asks this database, or one of
+    /// streams.
     pub(super) fn text(self, port: u16, workers: usize, database: Option<&str>) -> String {
-        match (self, database) {
-            (_, Some(database)) => return row_of(database, port, workers),
-            (Shape::Lines | Shape::LinesTasks, _) => return lines(port, workers),
-            (Shape::Websocket, _) => return websocket(port, workers),
-            _ => {}
-        }
+        let nodes = match (self, database) {
+            (_, Some(database)) => row_of(database, port),
+            (Shape::Lines | Shape::LinesTasks, _) => lines(port),
+            (Shape::Websocket, _) => websocket(port),
+            _ => self.pong(port),
+        };
+        format!(
+            "name: http\n\
+             domains: {{flows: {{flows: {{workers: {workers}}}}}}}\n\
+             nodes:\n{nodes}"
+        )
+    }
+
+    /// Nodes that answer with a word.
+    fn pong(self, port: u16) -> String {
         let nops = self.nops();
         let name = |at: usize| if at < nops { format!("nop{at}") } else { "pong".to_owned() };
         let mut text = format!(
-            "name: http\n\
-             domains: {{flows: {{flows: {{workers: {workers}}}}}}}\n\
-             nodes:\n\
-             - kind: listener\n  name: listener\n  port: {port}\n  \
+            "- kind: listener\n  name: listener\n  port: {port}\n  \
                ports: {{out: [{{name: router, port: in}}]}}\n\
              - kind: router\n  name: router\n  \
                routes: [{{method: GET, path: {}, port: 'out[0]'}}, \
@@ -169,13 +176,10 @@ impl Shape {
     }
 }
 
-/// A graph that answers with a row of a database.
-fn row_of(database: &str, port: u16, workers: usize) -> String {
+/// Nodes that answer with a row of a database.
+fn row_of(database: &str, port: u16) -> String {
     format!(
-        "name: http\n\
-         domains: {{flows: {{flows: {{workers: {workers}}}}}}}\n\
-         nodes:\n\
-         - {{kind: listener, name: listener, port: {port}, \
+        "- {{kind: listener, name: listener, port: {port}, \
              ports: {{out: [{{name: router, port: in}}]}}}}\n\
          - kind: router\n  name: router\n  \
            routes: [{{method: GET, path: '/items/:id', port: 'out[0]'}}]\n  \
@@ -186,13 +190,10 @@ fn row_of(database: &str, port: u16, workers: usize) -> String {
     )
 }
 
-/// A graph that sends each line through three nodes that do nothing.
-fn lines(port: u16, workers: usize) -> String {
+/// Nodes that send each line through three nodes that do nothing.
+fn lines(port: u16) -> String {
     format!(
-        "name: http\n\
-         domains: {{flows: {{flows: {{workers: {workers}}}}}}}\n\
-         nodes:\n\
-         - {{kind: listener, name: listener, port: {port}, stream: true, body_size_max: 100GiB, \
+        "- {{kind: listener, name: listener, port: {port}, stream: true, body_size_max: 100GiB, \
              deadline: 1h, work_max: 1000000000000, \
              ports: {{out: [{{name: router, port: in}}]}}}}\n\
          - kind: router\n  name: router\n  \
@@ -206,13 +207,10 @@ fn lines(port: u16, workers: usize) -> String {
     )
 }
 
-/// A graph whose requests become websockets.
-fn websocket(port: u16, workers: usize) -> String {
+/// Nodes that make websockets of requests.
+fn websocket(port: u16) -> String {
     format!(
-        "name: http\n\
-         domains: {{flows: {{flows: {{workers: {workers}}}}}}}\n\
-         nodes:\n\
-         - {{kind: listener, name: listener, port: {port}, \
+        "- {{kind: listener, name: listener, port: {port}, \
              ports: {{out: [{{name: socket, port: in}}]}}}}\n\
          - {{kind: websocket, name: socket, ports: {{out: [{{name: echo, port: in}}]}}}}\n\
          - {{kind: nop, name: echo}}\n"
