@@ -21,7 +21,7 @@ impl IdleSockets {
     /// As many as this process may have, 10 000 at most.
     ///
     /// # Errors
-    /// This process may have too few open files; one cannot be opened, or the server does not agree.
+    /// This process may have too few files; one cannot be opened, or the server does not agree.
     pub(super) fn open(address: SocketAddr, path: &str) -> Result<IdleSockets, String> {
         let allowed = allowed(CONNECTIONS + BESIDE);
         let count = allowed.saturating_sub(BESIDE).min(CONNECTIONS);
