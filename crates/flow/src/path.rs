@@ -136,6 +136,16 @@ impl<'a> At<'a> {
         !self.flow.program.targets(self.node, port).is_empty()
     }
 
+    /// Whether its node waits for something else than the reply of others; noted as the place where
+    /// the flow waits.
+    pub(crate) fn waits_itself(self) -> bool {
+        let waits = !self.calls.is_open();
+        if waits {
+            self.flow.waits_in(self.node);
+        }
+        waits
+    }
+
     /// Sends a packet through an output, and waits for the reply.
     pub fn call(self, port: usize, packet: Value) -> impl Future<Output = Reply> + 'a {
         self.call_in(port, packet, self.calls.within())

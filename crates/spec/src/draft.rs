@@ -26,9 +26,10 @@ use sinew_plan::{Data, GuestImage, Item};
 
 use self::reader::{Reader, Site};
 use crate::diagnostic::{Lines, Report};
-use crate::fields::{Fields, list};
+use crate::fields::{Fields, Named, list};
 use crate::images;
 use crate::keys;
+use crate::nearest::suggest;
 
 /// The whole spec.
 pub(crate) struct Draft<'a> {
@@ -67,6 +68,7 @@ pub(crate) fn read<'a>(
 ) -> Option<Draft<'a>> {
     let (mut domains, mut refused) = (Vec::new(), Vec::new());
     let (mut hold, mut required) = (false, Vec::new());
+    let mut domain = None;
     let is_bare_list = matches!(root.data, Data::List(_));
     let nodes = if is_bare_list {
         domains.push(Domain::of_a_bare_list(root.span, report));
@@ -80,6 +82,8 @@ pub(crate) fn read<'a>(
                 None => refused.push(entry.key.as_str()),
             }
         }
+        domain = fields.text("domain");
+        refused.extend(domain.and_then(|named| unknown(named, &domains, &refused, report)));
         hold = fields.number("hold") == Some(1);
         required = requires::read(&fields, true);
         if hold && refused.is_empty() && domains.iter().all(Domain::is_service) {
@@ -94,7 +98,7 @@ pub(crate) fn read<'a>(
     let guests = domains.iter().filter_map(Domain::guest);
     let (catalogue, complete) = images::catalogue(catalogue, guests, given, report);
     let mut reader = Reader::new(&catalogue, complete, report);
-    reader.all(nodes.map_or(&[], |item| list(item, "nodes", report)), &Site::OUTSIDE)?;
+    reader.all(nodes.map_or(&[], |item| list(item, "nodes", report)), &Site { scope: 0, domain })?;
     let (nodes, blocks) = (reader.nodes, reader.blocks);
     let members = HashMap::with_capacity(nodes.len() + blocks.len());
     let mut draft = Draft {
@@ -113,6 +117,22 @@ pub(crate) fn read<'a>(
     };
     draft.name_members();
     Some(draft)
+}
+
+/// The name of a domain that is not there; reports it.
+fn unknown<'a>(
+    named: Named<'a>,
+    domains: &[Domain<'_>],
+    refused: &[&str],
+    report: &Report,
+) -> Option<&'a str> {
+    let names = domains.iter().map(|domain| domain.name.text);
+    if names.clone().any(|name| name == named.text) || refused.contains(&named.text) {
+        return None;
+    }
+    let message = format!("there is no domain '{}'", named.text);
+    report.error(named.span, message, suggest(named.text, names));
+    Some(named.text)
 }
 
 impl<'a> Draft<'a> {

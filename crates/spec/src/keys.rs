@@ -167,6 +167,7 @@ pub(crate) static GRAPH: Table = Table {
         ),
         optional("requires", Fields(&REQUIRES_CYCLES), "What the core must hold as a whole."),
         required("domains", MapOf(&DOMAIN), "The fault domains: one OS process each."),
+        optional("domain", Name, "Domain of flow nodes that name none. Default: the only one."),
         required("nodes", ListOf(&NODE), "The nodes, with the links they write to."),
     ],
 };

@@ -1,6 +1,6 @@
 //! "Did you mean": the known name that is nearest to an unknown one.
 
-use strsim::osa_distance;
+use strsim::{normalized_damerau_levenshtein, osa_distance};
 
 /// Names longer than this are not compared; the cost is quadratic.
 const NAME_LEN_MAX: usize = 64;
@@ -9,13 +9,55 @@ const BEGUN_LEN_MIN: usize = 3;
 /// Most names that are listed when none is near.
 const LISTED_MAX: usize = 12;
 
+/// What others call it, and what it is here; of several the first that is known.
+const OTHERS: &[(&str, &[&str])] = &[
+    ("timeout", &["deadline"]),
+    ("type", &["kind"]),
+    ("id", &["name"]),
+    ("wires", &["ports"]),
+    ("next", &["ports"]),
+    ("outputs", &["ports"]),
+    ("rate", &["period", "every"]),
+    ("interval", &["every", "period"]),
+    ("retries", &["threshold"]),
+    ("attempts", &["threshold"]),
+    ("queue_size", &["capacity"]),
+    ("function", &["snippet"]),
+    ("script", &["snippet"]),
+    ("lua", &["snippet"]),
+    ("javascript", &["snippet"]),
+    ("server", &["listener"]),
+    ("webhook", &["listener"]),
+    ("route", &["router"]),
+    ("request", &["http"]),
+    ("fetch", &["http"]),
+    ("proxy", &["http"]),
+    ("delay", &["sleep"]),
+    ("wait", &["sleep"]),
+    ("debug", &["print"]),
+    ("log", &["print"]),
+    ("foreach", &["for"]),
+    ("loop", &["for"]),
+    ("catch", &["try"]),
+    ("cron", &["timer"]),
+    ("inject", &["timer"]),
+    ("database", &["sql"]),
+    ("db", &["sql"]),
+];
+
 /// What to say about the unknown `name` where only `known` ones have a meaning.
 pub fn suggest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     if let Some(near) = nearest(name, known.clone()) {
         return format!("did you mean '{near}'?");
     }
-    let listed: Vec<&str> = known.clone().take(LISTED_MAX).collect();
-    match (listed.len(), known.count()) {
+    let mut all: Vec<&str> = known.collect();
+    if all.len() > LISTED_MAX && name.len() <= NAME_LEN_MAX {
+        // All are far: those that look most like it first.
+        let likeness = |other: &&str| normalized_damerau_levenshtein(name, other);
+        all.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
+    }
+    let listed = &all[..all.len().min(LISTED_MAX)];
+    match (listed.len(), all.len()) {
         (0, _) => "there is none yet".to_owned(),
         (shown, all) if shown < all => {
             format!("known are: {} and {} more", listed.join(", "), all - shown)
@@ -29,6 +71,11 @@ pub fn suggest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> 
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     if name.len() > NAME_LEN_MAX {
         return None;
+    }
+    let is_here = |word: &&&str| known.clone().any(|candidate| candidate == **word);
+    let other = OTHERS.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+    if let Some(ours) = other.and_then(|(_, ours)| ours.iter().find(is_here)) {
+        return Some(ours);
     }
     let mut begun = known.clone().filter(|candidate| candidate.starts_with(name));
     if name.len() >= BEGUN_LEN_MIN
@@ -61,5 +108,20 @@ mod tests {
         assert_eq!(suggest("prio", known.into_iter()), "did you mean 'priority'?");
         assert!(suggest("colour", known.into_iter()).starts_with("known are: period, "));
         assert_eq!(suggest("x", [].into_iter()), "there is none yet");
+    }
+
+    #[test]
+    fn a_word_of_others_leads_to_ours() {
+        let known = ["period", "deadline", "priority"];
+        assert_eq!(suggest("timeout", known.into_iter()), "did you mean 'deadline'?");
+        assert_eq!(suggest("interval", known.into_iter()), "did you mean 'period'?");
+        assert!(suggest("timeout", ["a"].into_iter()).starts_with("known are"));
+    }
+
+    #[test]
+    fn of_many_the_likely_ones_are_named() {
+        let many = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "jwt_check"];
+        let said = suggest("token_check", many.into_iter());
+        assert!(said.starts_with("known are: jwt_check, "), "{said}");
     }
 }

@@ -1,6 +1,7 @@
 //! A worker: a thread with nodes, sources and flows of its own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -26,9 +27,11 @@ use crate::{Figures, NodeContext, Program, make};
 /// with work says so with every stretch of it that ends.
 pub(crate) const BEAT: Duration = Duration::from_millis(100);
 
-/// Of the time that a domain has for its stop, flows get this part; the rest is for their nodes and
+/// Of the time that a domain has for its stop, flows get this part to end by themselves.
+const PATIENCE: f64 = 0.65;
+/// This part is for the others to end with an error that is answered. The rest is for nodes and
 /// threads to end in order, before the supervisor kills them.
-const PATIENCE: f64 = 0.75;
+const PATIENCE_AFTER: f64 = 0.1;
 
 /// What a worker is made of.
 pub(crate) struct Post {
@@ -151,15 +154,29 @@ impl Post {
                 Some(Order::Stop) | None => break,
             }
         }
-        let patience = self.shared.setup.stop_deadline.mul_f64(PATIENCE);
-        if timeout(patience, sources.end()).await.is_err() {
-            let (count, number) = (sources.program().flows(), self.number);
-            base.teller.say(format_args!(
-                "worker {number}: {count} flows had not ended {patience:?} after the stop and are \
-                 cancelled; give them a shorter deadline, or the domain a longer 'stop_deadline'"
-            ));
-        }
+        self.stop(&mut sources, &base).await;
         lives.abort();
+    }
+
+    /// Lets all flows end. Those that take too long end with an error, so that who asked hears of
+    /// the stop; what does not end then is dropped.
+    async fn stop(&self, sources: &mut Sources, base: &Base) {
+        let (program, number) = (Rc::clone(sources.program()), self.number);
+        let mut ended = pin!(sources.end());
+        let patience = |part| self.shared.setup.stop_deadline.mul_f64(part);
+        if timeout(patience(PATIENCE), &mut ended).await.is_ok() {
+            return;
+        }
+        let (count, waited) = (program.flows(), patience(PATIENCE));
+        base.teller.say(format_args!(
+            "worker {number}: {count} flows had not ended {waited:?} after the stop and end with \
+             an error; give them a shorter deadline, or the domain a longer 'stop_deadline'"
+        ));
+        base.closing.begin();
+        if timeout(patience(PATIENCE_AFTER), ended).await.is_err() {
+            let count = program.flows();
+            base.teller.say(format_args!("worker {number}: {count} flows are cancelled"));
+        }
     }
 
     /// Makes the nodes of an edited graph, and says whether that went well.

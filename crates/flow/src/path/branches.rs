@@ -10,6 +10,7 @@ use std::iter::successors;
 use std::rc::Rc;
 
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::path::turns::behind_the_others;
 
@@ -45,6 +46,11 @@ impl Calls {
     /// Those of a node further on.
     pub(crate) fn within(&self) -> Calls {
         Calls { open: Cell::new(0), around: self.around.clone() }
+    }
+
+    /// Whether a reply is waited for.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.get() > 0
     }
 
     /// The same with something more around them.
@@ -87,6 +93,16 @@ impl Branches {
         if self.idle.get() > 0 {
             self.changed.notify_waiters();
         }
+    }
+
+    /// Lets all look again that wait in this flow.
+    pub(crate) fn wake_all(&self) {
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until one of them is to look again.
+    pub(crate) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 
     /// Lets idle branches look again if no other one is left: before that they wait for a packet,

@@ -62,6 +62,13 @@ impl Outlet {
         Offshoot::of_source(&current.program, current.node, work)
     }
 
+    /// Waits until what is under way in this worker must end, for its domain does: whoever still
+    /// waits for an answer is told so now.
+    pub async fn must_end(&self) {
+        let closing = Rc::clone(&self.0.borrow().program.base.closing);
+        closing.wait().await;
+    }
+
     /// What to wait for before a flow is begun for this connection (a number that the source has
     /// for it): the worker looks around between flows that compute. `None`: it may begin at once.
     #[inline]

@@ -7,8 +7,10 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytestring::ByteString;
 use futures_util::FutureExt;
@@ -75,6 +77,8 @@ pub(crate) struct Base {
     pub(crate) teller: Teller,
     pub(crate) at_work: AtWork,
     pub(crate) turns: Rc<Turns>,
+    /// Whether this worker's flows must end now, for its domain does.
+    pub(crate) closing: Rc<Retirement>,
     /// Who watches this domain; `None` outside a run.
     pub(crate) supervisor: Option<Supervisor>,
 }
@@ -91,6 +95,7 @@ impl Base {
         let (ids, ids_step) = (Rc::new(Cell::new(number as u64 + 1)), workers as u64);
         let slice_ticks = clock.ticks_of(SLICE);
         let (children, turns) = (Rc::default(), Rc::new(Turns::new(clock)));
+        let closing = Rc::default();
         let supervisor = None;
         Base {
             ids,
@@ -102,6 +107,7 @@ impl Base {
             teller,
             at_work,
             turns,
+            closing,
             supervisor,
         }
     }
@@ -241,10 +247,16 @@ impl Entry {
     pub(crate) async fn wait<'a>(&'a self, at: At<'a>, waiting: Local<'a, Step<'a>>) -> Step<'a> {
         let (_waits, at_work) = (self.figures.waits(), &at.flow.program.base.at_work);
         let mut waiting = AssertUnwindSafe(waiting).catch_unwind();
+        let mut must_end = pin!(at.flow.must_end());
         let stepped = poll_fn(|context| {
             at_work.begin(self.mark);
             let polled = waiting.poll_unpin(context);
             at_work.end();
+            // One that waits for the reply of others hears it from them.
+            if polled.is_pending() && at.waits_itself() && must_end.as_mut().poll(context).is_ready()
+            {
+                return Poll::Ready(Ok(Step::Fail(at.flow.ended_early())));
+            }
             polled
         });
         stepped.await.unwrap_or_else(|panic| self.panicked(at, &*panic))

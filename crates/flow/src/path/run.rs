@@ -3,22 +3,21 @@
 //! What a flow owns lives in one future, in one worker: to drop it is to cancel the flow, wherever
 //! it waits, and with it all branches of it. Only children that it forked go on.
 
+mod ending;
+
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
 use std::ops::ControlFlow::{Break, Continue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytestring::ByteString;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::task::yield_now;
-use tokio::time::sleep_until;
 use tracing::{Instrument, Span};
 
 use crate::budget::{Budget, spent};
@@ -26,6 +25,8 @@ use crate::path::branches::{Branches, Calls};
 use crate::path::program::{Entry, Program, Target};
 use crate::values::FlowValues;
 use crate::{At, Document, Error, FlowLimits, Local, Reply, Step, Value, WORK_DEFAULT, spans};
+
+use self::ending::Over;
 
 /// One isolated traversal of flow nodes by one packet, until its reply is back at the source.
 pub struct Flow {
@@ -42,6 +43,11 @@ pub struct Flow {
     values: RefCell<Option<FlowValues>>,
     /// What a node has left to the source.
     left: RefCell<Option<Box<dyn Any>>>,
+    /// Why it must end, and whether a node that waited has been told.
+    over: Cell<Over>,
+    is_heard: Cell<bool>,
+    /// The node that waited last.
+    waits_in: Cell<Option<usize>>,
     pub(crate) branches: Branches,
 }
 
@@ -91,22 +97,27 @@ impl Flow {
         let (limits, deadline) = (Cell::new(limits), Cell::new(None));
         let (budget, turned) = (Budget::of(WORK_DEFAULT), Cell::new(0));
         let (values, branches) = (RefCell::new(None), Branches::default());
-        let left = RefCell::new(None);
-        Flow { id, program, limits, deadline, budget, turned, values, left, branches }
+        let (left, waits_in) = (RefCell::new(None), Cell::new(None));
+        let (over, is_heard) = (Cell::new(Over::No), Cell::new(false));
+        Flow {
+            id,
+            program,
+            limits,
+            deadline,
+            budget,
+            turned,
+            values,
+            left,
+            over,
+            is_heard,
+            waits_in,
+            branches,
+        }
     }
 
     /// Its number, unique in its domain's life.
     pub fn id(&self) -> u64 {
         self.id
-    }
-
-    /// When it must have ended; `None` if that is further away than a clock can say. A flow that
-    /// never waits needs no clock: its time counts from the first wait, or from this question.
-    pub fn deadline(&self) -> Option<Instant> {
-        if self.deadline.get().is_none() {
-            self.deadline.set(Instant::now().checked_add(self.limits.get().deadline));
-        }
-        self.deadline.get()
     }
 
     /// Draws from the work that this flow may do.
@@ -307,38 +318,6 @@ impl Flow {
         self.in_time(pin!(self.go_on(place, end))).await
     }
 
-    /// Does something for this flow that may wait or take turns, after its reply or before its
-    /// beginning, until the flow must have ended.
-    ///
-    /// # Errors
-    /// As `running`; or the deadline has passed (504).
-    pub async fn in_time<T>(
-        &self,
-        mut running: Pin<&mut impl Future<Output = Result<T, Error>>>,
-    ) -> Result<T, Error> {
-        // Its time counts from the first wait: before that it needs neither clock nor timer.
-        let mut timer = pin!(None);
-        let mut has_turned = false;
-        poll_fn(|context| {
-            let begun = self.program.ticks();
-            // The first time it goes on without having let others.
-            if std::mem::replace(&mut has_turned, true) {
-                self.turned.set(begun);
-            }
-            let polled = running.as_mut().poll(context);
-            self.program.base.turns.spend(self.program.ticks().wrapping_sub(begun));
-            if polled.is_ready() {
-                return polled;
-            }
-            if timer.is_none() {
-                timer.set(self.deadline().map(|deadline| sleep_until(deadline.into())));
-            }
-            let over = timer.as_mut().as_pin_mut().map_or(Poll::Pending, |it| it.poll(context));
-            over.map(|()| Err(too_late(self.limits.get().deadline)))
-        })
-        .await
-    }
-
     /// Sends a packet through an output, and waits for the reply.
     pub(crate) async fn pass(
         &self,
@@ -395,6 +374,7 @@ impl Flow {
                 }
                 End::Wait(waiting) => waiting,
                 End::Turn(Target { node, input }, packet) => {
+                    self.waits_in(node);
                     self.turn().await;
                     (place.node, place.begun) = (node, self.program.ticks());
                     end = self.go(&mut place, Turn::Packet(input, packet));
@@ -504,6 +484,7 @@ impl Flow {
             let (call, target, packet) = (calls.begin(&self.branches), *target, packet.clone());
             async move {
                 let (_call, calls) = (call, around.within());
+                self.waits_in(target.node);
                 self.turn().await;
                 let place = self.place(&calls, target.node);
                 let (place, end) = self.take(place, target.input, packet);
@@ -546,10 +527,4 @@ pub fn join_replies(replies: Vec<Reply>) -> Reply {
 fn heavy(packet: &Value) -> Option<(&Arc<dyn Document>, &'static str)> {
     let Value::Document(document) = packet else { return None };
     document.heavy().map(|field| (document, field))
-}
-
-#[cold]
-fn too_late(limit: Duration) -> Error {
-    Error::new(format_args!("the flow has not ended within {limit:?}, its deadline"))
-        .with_status(504)
 }

@@ -134,8 +134,8 @@ impl Error {
         &self.0.parts
     }
 
-    /// As the packet of an `error` port: `{error, status, node}`, `header` if its answer has any,
-    /// and `parts` of a joined one.
+    /// As the packet of an `error` port: `{error, status, node}`, `body` if whoever asked may see
+    /// more than the status, `header` if its answer has any, and `parts` of a joined one.
     pub fn to_value(&self) -> Value {
         let node = self.0.node.clone().map_or(Value::Null, Value::Text);
         let mut entries = vec![
@@ -143,6 +143,9 @@ impl Error {
             ("status", Value::Integer(self.0.status.into())),
             ("node", node),
         ];
+        if let Some(shown) = &self.0.shown {
+            entries.push(("body", shown.clone()));
+        }
         if !self.0.headers.is_empty() {
             let text = |(name, value): &(ByteString, ByteString)| {
                 (name.to_lowercase(), Value::Text(value.clone()))

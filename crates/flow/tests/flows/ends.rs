@@ -59,9 +59,47 @@ fn what_has_not_ended_by_its_deadline_is_dropped_and_says_so() {
     let fixture = fixture("- {kind: act, name: a, does: wait}");
     let limit = Duration::from_millis(5);
     let error = run(fixture.open("begin", 0, Value::text("for ever"), limit)).expect_err("late");
-    assert_eq!((error.status(), error.node()), (504, None));
+    assert_eq!((error.status(), error.node().map(|name| &**name)), (504, Some("a")));
     assert_eq!(error.text(), "the flow has not ended within 5ms, its deadline");
-    assert_eq!((waiting(), fixture.figures("a").waiting(), fixture.flows()), (0, 0, 0));
+    let figures = fixture.figures("a");
+    assert_eq!((waiting(), figures.waiting(), figures.errors(), fixture.flows()), (0, 0, 1, 0));
+}
+
+#[test]
+fn an_error_port_gets_the_deadline_of_what_waits_and_of_what_is_behind() {
+    let waits = "{kind: act, name: a, does: wait, ports: {error: [{name: e, port: in}]}}";
+    let behind = "{kind: act, name: s, does: surround, ports: {out: [{name: b, port: in}], \
+        error: [{name: e, port: in}]}}\n- {kind: act, name: b, ports: {out: \
+        [{name: w, port: in}, {name: v, port: in}]}}\n- {kind: act, name: w, does: wait}\n\
+        - {kind: act, name: v, does: wait}";
+    for (nodes, named) in [(waits, vec!["a"]), (behind, vec!["w", "v"])] {
+        let fixture = fixture(&format!("- {nodes}\n- {{kind: act, name: e, does: reply}}"));
+        let limit = Duration::from_millis(5);
+        let packet = Value::text("for ever");
+        let reply = run(fixture.open("begin", 0, packet, limit)).expect("caught").expect("some");
+        let field = |value: &Value, name: &str| match value {
+            Value::Map(map) => map.get(name).cloned(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(field(&reply, "status"), Some(Value::Integer(504)));
+        let said = format!("{:?} {:?}", field(&reply, "node"), field(&reply, "error"));
+        assert!(named.iter().all(|name| said.contains(name)), "{said}");
+        assert_eq!((waiting(), fixture.flows()), (0, 0));
+    }
+}
+
+#[test]
+fn what_is_done_about_a_deadline_is_bounded_too() {
+    let nodes = "
+        - {kind: act, name: a, does: wait, ports: {error: [{name: e, port: in}]}}
+        - {kind: act, name: e, does: wait}
+    ";
+    let fixture = fixture(nodes);
+    let limit = Duration::from_millis(5);
+    let reply = run(fixture.open("begin", 0, Value::text("for ever"), limit));
+    let error = reply.expect_err("both wait for ever");
+    assert_eq!((error.status(), error.node().map(|name| &**name)), (504, Some("e")));
+    assert_eq!((waiting(), fixture.flows()), (0, 0));
 }
 
 #[test]

@@ -19,13 +19,8 @@ use crate::value::scalar;
 pub(super) struct Site<'a> {
     /// The scope of their names.
     pub(super) scope: usize,
-    /// The domain of those that name none.
+    /// The domain of flow nodes that name none.
     pub(super) domain: Option<Named<'a>>,
-}
-
-impl Site<'_> {
-    /// Outside of all blocks.
-    pub(super) const OUTSIDE: Self = Site { scope: 0, domain: None };
 }
 
 /// Reads nodes and blocks.
@@ -95,6 +90,7 @@ impl<'a> Reader<'a> {
         let elsewhere = "write the link at the node that writes to it";
         let output = |port| ports::find(kind?, name.text, port, Direction::Out, elsewhere, report);
         let (links, links_complete) = links(&fields, output);
+        let given = site.domain.filter(|_| kind.is_some_and(|kind| kind.runs_in.is_flow()));
         let rows = kind.map_or(&[][..], |kind| kind.parameters).iter();
         let spans = rows.clone().map(|row| fields.get(row.name).map_or(name.span, |it| it.span));
         let written = rows.clone().map(|row| report.written(fields.get(row.name)?));
@@ -106,7 +102,7 @@ impl<'a> Reader<'a> {
             spans: spans.collect(),
             entries: entries.collect(),
             written: written.collect(),
-            domain: fields.text("domain").or(site.domain),
+            domain: fields.text("domain").or(given),
             values: known.map_or(Vec::new(), |known| values(known, &fields, name)),
             actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name)),
             links,

@@ -10,6 +10,7 @@ mod callers;
 mod connection;
 mod exchange;
 mod framing;
+mod gunzip;
 mod gzip;
 mod life;
 mod log;

@@ -116,6 +116,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shown_comes_to_an_error_port_too() {
+        let tried = "- {kind: try, name: y, ports: {out: [{name: t, port: in}], \
+            error: [{name: e, port: in}]}}\n\
+            - {kind: throw, name: t, status: 409, body: {id: 7}}\n\
+            - {kind: snippet, name: e, language: cel, code: 'packet.body.id + 1'}";
+        assert_eq!(reply(tried, Value::Null), Ok(Some(Value::Integer(8))));
+    }
+
+    #[test]
     fn a_status_that_is_computed_is_checked_when_it_is_there() {
         let status = ", status: '{{ packet }}'";
         assert_eq!(thrown(status, Value::Integer(409)).status(), 409);

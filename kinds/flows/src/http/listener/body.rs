@@ -10,9 +10,12 @@ use futures_util::stream::unfold;
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Body as HttpBody, Incoming};
+use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap};
 use sinew_flow::{Error, Stream};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
+use super::gunzip::{self, Coding, Gunzip};
 use super::options::Options;
 use super::room::{Share, Why};
 
@@ -28,15 +31,13 @@ pub(super) enum Refused {
 
 /// All of a body, if it is small enough. One that comes in one piece is not copied.
 pub(super) async fn collect(
-    mut incoming: Incoming,
+    mut coming: Coming,
     size_max: usize,
     mut share: Option<Share>,
 ) -> Result<Bytes, Refused> {
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
-    while let Some(frame) = incoming.frame().await {
-        let Ok(frame) = frame else { return Err(Refused::Bad(StatusCode::BAD_REQUEST)) };
-        // Trailers say nothing that a flow could use.
-        let Ok(data) = frame.into_data() else { continue };
+    while let Some(part) = coming.next().await {
+        let data = part.map_err(|_| Refused::Bad(StatusCode::BAD_REQUEST))?;
         let len = first.len() + all.len() + data.len();
         if len > size_max {
             return Err(Refused::Bad(StatusCode::PAYLOAD_TOO_LARGE));
@@ -49,7 +50,7 @@ pub(super) async fn collect(
             continue;
         }
         if all.is_empty() {
-            all.reserve(first.len() + data.len().max(incoming.size_hint().lower() as usize));
+            all.reserve(first.len() + data.len().max(coming.len_min()));
             all.extend_from_slice(&take(&mut first));
         }
         all.extend_from_slice(&data);
@@ -61,12 +62,73 @@ pub(super) async fn collect(
     })
 }
 
+/// A body on its way, part by part; what is compressed is not so any more.
+pub(super) struct Coming {
+    incoming: Incoming,
+    gunzip: Option<Box<Gunzip>>,
+}
+
+impl Coming {
+    /// As these headers say of it. They lose what is true no more once it is decoded.
+    ///
+    /// # Errors
+    /// It is coded in a way that is not known here (415).
+    pub(super) fn new(incoming: Incoming, headers: &mut HeaderMap) -> Result<Coming, Refused> {
+        let gunzip = match gunzip::coding(headers)? {
+            Coding::None => None,
+            Coding::Gzip => {
+                headers.remove(CONTENT_ENCODING);
+                headers.remove(CONTENT_LENGTH);
+                Some(Box::default())
+            }
+        };
+        Ok(Coming { incoming, gunzip })
+    }
+
+    /// How many bytes come, if that is known.
+    fn known_len(&self) -> Option<u64> {
+        self.incoming.size_hint().exact().filter(|_| self.gunzip.is_none())
+    }
+
+    /// At least so many are still to come.
+    fn len_min(&self) -> usize {
+        if self.gunzip.is_some() { 0 } else { self.incoming.size_hint().lower() as usize }
+    }
+
+    /// Whether nothing comes any more.
+    fn is_over(&self) -> bool {
+        self.incoming.is_end_stream() && self.gunzip.as_ref().is_none_or(|gunzip| gunzip.is_over())
+    }
+
+    /// The next part, which is not empty; `None`: that was all. The error says what is wrong.
+    async fn next(&mut self) -> Option<Result<Bytes, String>> {
+        loop {
+            if let Some(part) = self.gunzip.as_mut().and_then(|gunzip| gunzip.next()) {
+                // A few bytes can be made to decode for long: others have their turn.
+                yield_now().await;
+                return Some(part);
+            }
+            let data = match self.incoming.frame().await {
+                // Trailers say nothing that a flow could use.
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                Some(Err(error)) => return Some(Err(format!("breaks off: {error}"))),
+                None => return self.gunzip.as_mut().and_then(|gunzip| gunzip.end()),
+            };
+            match &mut self.gunzip {
+                Some(gunzip) => gunzip.take(data),
+                None if data.is_empty() => {}
+                None => return Some(Ok(data)),
+            }
+        }
+    }
+}
+
 /// A body as its flow takes it, which `is_over` tells of: hyper reads no more before that, so who
 /// sends it waits when his window and the kernel's memory are full.
-pub(super) fn stream(incoming: Incoming, options: &Options, is_over: Arc<AtomicBool>) -> Stream {
-    let len = incoming.size_hint().exact();
+pub(super) fn stream(coming: Coming, options: &Options, is_over: Arc<AtomicBool>) -> Stream {
+    let len = coming.known_len();
     let arriving = Arriving {
-        incoming,
+        coming,
         len: 0,
         size_max: options.body_size_max,
         patience: options.body_deadline,
@@ -86,7 +148,7 @@ pub(super) fn stream(incoming: Incoming, options: &Options, is_over: Arc<AtomicB
 
 /// A body that is read as it comes.
 struct Arriving {
-    incoming: Incoming,
+    coming: Coming,
     len: usize,
     size_max: usize,
     patience: Duration,
@@ -95,43 +157,34 @@ struct Arriving {
 
 impl Arriving {
     async fn next(&mut self) -> Option<Result<Bytes, Error>> {
-        loop {
-            let frame = match timeout(self.patience, self.incoming.frame()).await {
-                Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(error))) => {
-                    let text = format_args!("the request's body breaks off: {error}");
-                    return Some(Err(Error::new(text).with_status(400)));
-                }
-                Ok(None) => {
-                    // Relaxed: it goes with nothing else.
-                    self.is_over.store(true, Ordering::Relaxed);
-                    return None;
-                }
-                Err(_) => {
-                    let text = format_args!(
-                        "no part of the request's body has come for {:?}; raise 'body_deadline'",
-                        self.patience
-                    );
-                    return Some(Err(Error::new(text).with_status(408)));
-                }
-            };
-            // Trailers say nothing that a flow could use.
-            let Ok(data) = frame.into_data() else { continue };
-            self.len += data.len();
-            if self.len > self.size_max {
-                let text = format_args!(
-                    "the request's body has more than {} bytes; raise 'body_size_max'",
-                    self.size_max
-                );
-                return Some(Err(Error::new(text).with_status(413)));
-            }
-            if self.incoming.is_end_stream() {
-                // Who knows the length need not ask for more.
+        let failed = |text: String, status| {
+            let text = format_args!("the request's body {text}");
+            Some(Err(Error::new(text).with_status(status)))
+        };
+        let data = match timeout(self.patience, self.coming.next()).await {
+            Ok(Some(Ok(data))) => data,
+            Ok(Some(Err(text))) => return failed(text, 400),
+            Ok(None) => {
+                // Relaxed: it goes with nothing else.
                 self.is_over.store(true, Ordering::Relaxed);
+                return None;
             }
-            if !data.is_empty() {
-                return Some(Ok(data));
+            Err(_) => {
+                let patience = self.patience;
+                let text = format!("has had no part for {patience:?}; raise 'body_deadline'");
+                return failed(text, 408);
             }
+        };
+        self.len += data.len();
+        if self.len > self.size_max {
+            let size_max = self.size_max;
+            let text = format!("has more than {size_max} bytes; raise 'body_size_max'");
+            return failed(text, 413);
         }
+        if self.coming.is_over() {
+            // Who knows the length need not ask for more.
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+        Some(Ok(data))
     }
 }

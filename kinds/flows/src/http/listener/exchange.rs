@@ -9,14 +9,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Incoming};
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderValue, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderValue, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Request as HttpRequest, Response, StatusCode, Version};
 use sinew_flow::{Local, Value};
 use tokio::time::timeout;
 
-use super::body::{Refused, collect, stream};
+use super::body::{Coming, Refused, collect, stream};
 use super::callers::{Callers, Origin};
 use super::gzip;
 use super::life::Life;
@@ -157,7 +157,7 @@ impl Exchange {
         peer: SocketAddr,
         request: HttpRequest<Incoming>,
     ) -> Result<Taken, Refused> {
-        let (parts, incoming) = request.into_parts();
+        let (mut parts, incoming) = request.into_parts();
         check(&parts, &self.worker.options.callers)?;
         let is_empty = incoming.is_end_stream();
         let len = if is_empty { 0 } else { incoming.size_hint().lower() };
@@ -175,10 +175,12 @@ impl Exchange {
             let body = Sending::Whole(Bytes::new());
             return Ok(Taken::Whole(packet(parts, body, scheme, peer)));
         }
+        let coming = Coming::new(incoming, &mut parts.headers)
+            .inspect_err(|_| self.life.unread.set(true))?;
         // What ends the run is small, and sure of its place only when it is here.
         if streams && self.rank == Rank::Ordinary {
             let options = &self.worker.options;
-            let stream = stream(incoming, options, self.life.streams());
+            let stream = stream(coming, options, self.life.streams());
             return Ok(Taken::Whole(packet(parts, Sending::Stream(stream), scheme, peer)));
         }
         let mut size_max = self.worker.options.body_size_max;
@@ -190,12 +192,20 @@ impl Exchange {
         let (worker, life) = (Rc::clone(&self.worker), Rc::clone(&self.life));
         Ok(Taken::Body(Box::pin(async move {
             let deadline = worker.options.body_deadline;
-            let coming = timeout(deadline, collect(incoming, size_max, share));
+            let body = async {
+                tokio::select! {
+                    biased;
+                    body = timeout(deadline, collect(coming, size_max, share)) => body,
+                    () = worker.outlet.must_end() => {
+                        Ok(Err(Refused::Bad(StatusCode::SERVICE_UNAVAILABLE)))
+                    }
+                }
+            };
             let body = match gives_way {
-                None => coming.await,
+                None => body.await,
                 Some(gives_way) => tokio::select! {
                     biased;
-                    body = coming => body,
+                    body = body => body,
                     () = gives_way => Ok(Err(Refused::Room(Why::Requests))),
                 },
             };
@@ -303,6 +313,9 @@ impl Exchange {
         let mut closes = status == StatusCode::BAD_REQUEST;
         let mut response = plain(status);
         match refused {
+            Refused::Bad(StatusCode::UNSUPPORTED_MEDIA_TYPE) => {
+                response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            }
             Refused::Bad(_) => {}
             Refused::Caller(text) => *response.body_mut() = Content::Full(text.into()),
             Refused::Room(why) => {

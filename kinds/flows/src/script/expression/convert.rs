@@ -43,6 +43,16 @@ pub(super) fn cel_weight(value: &dyn Val) -> u64 {
     }
 }
 
+/// Whether it is bytes to come, or has some in it: they pass once, and CEL has no word for them.
+pub(super) fn is_to_come(value: &Value) -> bool {
+    match value {
+        Value::Stream(_) => true,
+        Value::List(items) => items.iter().any(is_to_come),
+        Value::Map(map) => map.values().any(is_to_come),
+        _ => false,
+    }
+}
+
 /// A value as CEL sees it; text and bytes are shared with it.
 pub(super) fn look(value: &Value) -> Box<dyn Val + '_> {
     match value {
@@ -53,7 +63,7 @@ pub(super) fn look(value: &Value) -> Box<dyn Val + '_> {
 }
 
 /// A value as CEL sees it, copied. A document must have been resolved, and is nothing otherwise; so
-/// are bytes to come.
+/// are bytes to come, which [`is_to_come`] finds before.
 pub(super) fn to_cel(value: &Value) -> Box<dyn Val> {
     match value {
         Value::Null | Value::Document(_) | Value::Stream(_) => Box::new(CelNull),

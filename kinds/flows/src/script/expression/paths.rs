@@ -9,8 +9,8 @@ use sinew_flow::{Error, Value};
 
 use super::Scope;
 use super::budget::{charge, make};
-use super::convert::{look, to_cel, weight};
-use super::types::{CelBool, CelOptional};
+use super::convert::{is_to_come, look, to_cel, weight};
+use super::types::{CelBool, CelInt, CelOptional};
 use super::value::{CowVal, Val};
 
 /// A way into a variable.
@@ -50,6 +50,8 @@ pub(super) enum Want {
     Presence,
     /// The value if there is one: `packet.?a`.
     Optional,
+    /// How much it holds: `size(packet.a)`. The interpreter would look at all of it.
+    Size,
 }
 
 /// The status of what whoever asked did wrong.
@@ -233,15 +235,20 @@ impl<'a> Lookup<'a> {
                 let value = found.show()?.into_owned();
                 Some(CowVal::owned(CelOptional::of(value)))
             }
-            (Want::Value, Ok(found)) => found.show(),
+            (Want::Value | Want::Size, Ok(found)) => found.show(),
             (_, Err(_)) => None,
         }
     }
 
     fn find(&self) -> Result<Found<'a>, Gap> {
         let value = self.path.find(self.start.clone(), &pay)?;
-        if self.path.want == Want::Presence {
-            return Ok(Found { value, seen: None, weight: 0 });
+        match self.path.want {
+            Want::Presence => return Ok(Found { value, seen: None, weight: 0 }),
+            Want::Size => {
+                let size = Cow::Owned(Value::Integer(self.size(&value)?));
+                return Ok(Found { value: size, seen: None, weight: 1 });
+            }
+            Want::Value | Want::Optional => {}
         }
         let value = match &*value {
             Value::Document(_) => {
@@ -250,6 +257,9 @@ impl<'a> Lookup<'a> {
             }
             _ => value,
         };
+        if is_to_come(&value) {
+            return Err(self.refused("bytes that are still to come cannot be had in cel"));
+        }
         let weight = weight(&value);
         let heavy = matches!(*value, Value::List(_) | Value::Map(_));
         // What is made of it must have been paid for.
@@ -258,6 +268,30 @@ impl<'a> Lookup<'a> {
         }
         let seen = heavy.then(|| to_cel(&value));
         Ok(Found { value, seen, weight })
+    }
+
+    /// How many characters, bytes, elements or fields there are.
+    fn size(&self, value: &Value) -> Result<i64, Gap> {
+        let size = match value {
+            Value::Text(text) => {
+                if !charge(weight(value)) {
+                    return Err(Gap::Stopped);
+                }
+                text.chars().count()
+            }
+            Value::Bytes(bytes) => bytes.len(),
+            Value::List(items) => items.len(),
+            Value::Map(map) => map.len(),
+            Value::Document(document) => document.names().len(),
+            other => return Err(self.refused(&format!("{} has no size", other.sort()))),
+        };
+        Ok(size as i64)
+    }
+
+    /// What is there cannot be had so.
+    #[cold]
+    fn refused(&self, why: &str) -> Gap {
+        Gap::Broken(Error::new(format_args!("expression: {}: {why}", self.path)))
     }
 }
 

@@ -79,6 +79,11 @@ impl Rewriter<'_> {
                 expression.expr = instead;
                 return Ok(LOOK);
             }
+        } else if let Some(way) = sized(expression).filter(|way| self.is_of_packet(way)) {
+            if let Some(instead) = self.variable(&way)? {
+                expression.expr = instead;
+                return Ok(LOOK);
+            }
         } else if self.is_of_loop(expression) {
             wrap(expression, WEIGH, None);
             return Ok(WEIGHED);
@@ -303,6 +308,12 @@ impl Rewriter<'_> {
         self.refusal(word, message, help)
     }
 
+    /// Whether a way begins in what a packet brings, and not in the environment or a file.
+    fn is_of_packet(&self, way: &Way<'_>) -> bool {
+        let is_known = matches!(way.name, "packet" | "values") || self.also.contains(&way.name);
+        is_known && !self.is_bound(way.name)
+    }
+
     fn is_bound(&self, name: &str) -> bool {
         name.starts_with('@') || self.bound.iter().any(|bound| bound == name)
     }
@@ -365,6 +376,18 @@ fn way(expression: &IdedExpr) -> Option<Way<'_>> {
         }
         _ => None,
     }
+}
+
+/// The way whose size an expression is, if it is one: `size(packet.a)` or `packet.a.size()`.
+fn sized(expression: &IdedExpr) -> Option<Way<'_>> {
+    let Expr::Call(call) = &expression.expr else { return None };
+    let of = match (&call.target, call.args.as_slice()) {
+        (None, [of]) => of,
+        (Some(of), []) => of,
+        _ => return None,
+    };
+    let way = way(of).filter(|way| call.func_name == "size" && way.want == Want::Value)?;
+    Some(Way { want: Want::Size, ..way })
 }
 
 fn has_word(words: &str, word: &str) -> bool {

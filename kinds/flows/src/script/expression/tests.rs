@@ -2,6 +2,7 @@
 
 use super::budget::WORK_MAX;
 use super::*;
+use sinew_flow::Stream;
 use crate::testing::MalformedRequest;
 
 /// How many texts are tried; reading one takes a millisecond in a debug build.
@@ -200,10 +201,46 @@ fn of_a_request_only_those_fields_are_made_that_are_asked_for() {
     let packet = Value::Document(Arc::new(MalformedRequest));
     assert_eq!(value("packet.path == '/x' && has(packet.path)", &packet), Value::Bool(true));
     assert_eq!(value("has(packet.method)", &packet), Value::Bool(false));
-    for text in ["packet.body", "packet.body.name == 1", "has(packet.body.name)", "size(packet)"] {
+    assert_eq!(value("size(packet)", &packet), Value::Integer(3));
+    for text in ["packet.body", "packet.body.name == 1", "has(packet.body.name)"] {
         let error = evaluate(text, &packet).expect_err(text);
         assert_eq!((error.status(), error.text()), (400, "the body is no JSON"), "{text}");
     }
+}
+
+#[test]
+fn a_size_is_told_without_a_look_at_what_is_inside() {
+    let many = Value::list(vec![Value::Integer(1); 600_000]);
+    let packet = Value::map([("items", many), ("text", Value::text("äö"))]);
+    for text in ["size(packet.items)", "packet.items.size()", "size(packet['items'])"] {
+        assert_eq!(value(text, &packet), Value::Integer(600_000), "{text}");
+    }
+    assert_eq!(value("packet.size() + packet.text.size()", &packet), Value::Integer(4));
+    assert_eq!(value("[[1, 2]].map(packet, size(packet))", &packet), json("[2]"));
+    assert!(error("size(packet.items + [1])", &packet).contains("looks at more than"));
+    assert!(error("size(packet.none)", &packet).contains("packet.none: there is no such part"));
+    assert!(error("size(reply) == 1", &packet).contains("reply: a whole number has no size"));
+    let long = Value::text("x".repeat(16 * WORK_MAX as usize));
+    assert!(error("size(packet)", &long).contains("looks at more than"));
+}
+
+#[test]
+fn bytes_to_come_are_an_error_and_not_nothing() {
+    let stream = || Value::Stream(Stream::new(futures_util::stream::empty()));
+    let packet = Value::map([("body", stream()), ("all", Value::list([stream()]))]);
+    for text in [
+        "packet.body == null",
+        "packet.body == null ? 'none' : 'some'",
+        "packet == {}",
+        "packet.all.map(one, one)",
+        "packet.?body.hasValue()",
+        "size(packet.body)",
+        "type(packet.body)",
+    ] {
+        assert!(error(text, &packet).contains("to come"), "{text}: {}", error(text, &packet));
+    }
+    assert_eq!(value("has(packet.body)", &packet), Value::Bool(true));
+    assert!(matches!(value("packet.body", &packet), Value::Stream(_)), "it is passed on");
 }
 
 #[test]
