@@ -279,6 +279,27 @@ pub struct NodeStatus {
     pub flow: Option<FlowStatus>,
 }
 
+/// Upper ends of the ranges in which the times of flow nodes are counted, ns; what took longer is
+/// counted behind the last.
+pub const FLOW_TIMES_NS: [u64; 16] = [
+    1_000,
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    200_000,
+    500_000,
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    50_000_000,
+    100_000_000,
+    1_000_000_000,
+    10_000_000_000,
+];
+
 /// What a flow node has done since its process was started; as its workers said last, half a second
 /// ago at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -301,6 +322,12 @@ pub struct FlowStatus {
     pub time_ns_p99: Option<u64>,
     /// The longest time; `None` before the first packet.
     pub time_ns_max: Option<u64>,
+    /// All times together, to a sixteenth.
+    #[serde(default)]
+    pub time_ns_sum: u64,
+    /// Packets by the ranges of [`FLOW_TIMES_NS`]; those that took longer stand last.
+    #[serde(default)]
+    pub times: [u64; FLOW_TIMES_NS.len() + 1],
 }
 
 /// The threads of a service's flows for work that blocks, at a moment. Times are means over the

@@ -154,6 +154,24 @@ impl Sum {
         }
     }
 
+    /// The time of all packets together, in ticks: each as the middle of its bucket.
+    pub(crate) fn ticks(&self) -> u64 {
+        let middle = |at: usize| {
+            let lowest = if at == 0 { 0 } else { highest(at - 1) + 1 };
+            lowest + (highest(at).min(self.ticks_max.max(lowest)) - lowest) / 2
+        };
+        let products = self.buckets.iter().enumerate().filter(|(_, packets)| **packets > 0);
+        products.fold(0, |sum: u64, (at, packets)| {
+            sum.saturating_add(middle(at).saturating_mul(*packets))
+        })
+    }
+
+    /// How many packets took so many ticks at most: to a bucket, which counts where it ends.
+    pub(crate) fn within(&self, ticks: u64) -> u64 {
+        let ends = |at: &usize| highest(*at) <= ticks;
+        (0..BUCKETS).take_while(ends).map(|at| self.buckets[at]).sum()
+    }
+
     /// The time, in ticks, that so large a part of all packets took at most: to an eighth, upwards.
     /// `None` with fewer than [`BEYOND_MIN`] packets beyond it.
     pub(crate) fn quantile(&self, part: f64) -> Option<u64> {
@@ -216,6 +234,21 @@ mod tests {
         }
         assert_eq!((0..16).map(bucket).collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
     }
+
+    #[test]
+    fn sums_and_ranges_are_those_of_what_was_recorded() {
+        let node = NodeFigures::default();
+        (1..=1000).for_each(|at| node.record(at * 1000));
+        let mut sum = Sum::default();
+        sum.add(&node);
+        let (exact, told) = (500_500_000, sum.ticks());
+        assert!(told.abs_diff(exact) <= exact / 16, "{told}");
+        let half = sum.within(500_000);
+        assert!((430..=500).contains(&half), "{half}");
+        assert_eq!((sum.within(0), sum.within(u64::MAX)), (0, 1000));
+        assert_eq!((Sum::default().ticks(), Sum::default().within(u64::MAX)), (0, 0));
+    }
+
     #[test]
     fn a_percentile_has_ten_values_beyond_it() {
         let node = NodeFigures::default();

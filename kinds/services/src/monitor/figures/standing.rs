@@ -1,12 +1,17 @@
 //! What the supervisor tells: domains, services, links, events, the last stop.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 use sinew_control::status::{
-    DomainState, DomainStatus, Event, LinkStatus, NodeStatus, Phase, Status,
+    DomainState, DomainStatus, Event, FLOW_TIMES_NS, FlowStatus, LinkStatus, NodeStatus, Phase,
+    Status,
 };
 
 use super::{Gauges, Labels, counters, gauge, gauges};
@@ -31,11 +36,23 @@ const LINK: &[Row<LinkStatus>] = &[
     ("link_messages_dropped", "Messages that found no room in a link", |it| it.dropped),
 ];
 
-const GAUGES: [(&str, Option<Unit>, &str); 8] = [
+const FLOW: &[Row<FlowStatus>] = &[
+    ("flow_packets", "Packets that a flow node has done with; of a source: flows", |it| {
+        Some(it.packets)
+    }),
+    ("flow_errors", "Packets at which a flow node failed; of a source: flows that failed", |it| {
+        Some(it.errors)
+    }),
+    ("flow_refused", "What a source of flows did not take for want of room", |it| Some(it.refused)),
+];
+
+const GAUGES: [(&str, Option<Unit>, &str); 10] = [
     ("phase", None, "1 for the phase that the run is in, else 0"),
     ("domain_state", None, "1 for the state that a domain is in, else 0"),
     ("domain_up", None, "1 while a domain runs, else 0"),
     ("domain_resident", Some(Unit::Bytes), "Resident memory of a domain"),
+    ("flow_in_flight", None, "Packets that wait in a flow node; of a source: flows under way"),
+    ("flow_time_max", Some(Unit::Seconds), "The longest that a flow node had a packet"),
     ("link_fill_messages", None, "Messages in a link"),
     ("link_broken", None, "1 once an end of a link has broken its rules"),
     (
@@ -57,6 +74,8 @@ pub(in crate::monitor) struct Standing {
     domain: Counts<DomainStatus>,
     node: Counts<NodeStatus>,
     link: Counts<LinkStatus>,
+    flow: Counts<FlowStatus>,
+    flow_times: Family<Labels, FlowTimes>,
     events: Family<Labels, Counter>,
     events_missed: Family<Labels, Counter>,
 }
@@ -66,6 +85,9 @@ impl Standing {
     pub(in crate::monitor) fn new(registry: &mut Registry) -> Standing {
         let doc = "Events of the run, by what they are about";
         let events = counters(registry, "events", doc);
+        let flow_times = Family::<Labels, FlowTimes>::default();
+        let doc = "How long a flow node had a packet; of a source: how long a flow took";
+        registry.register_with_unit("flow_time", doc, Unit::Seconds, flow_times.clone());
         let doc = "Events that the run kept no more when they were asked for";
         Standing {
             events,
@@ -74,12 +96,15 @@ impl Standing {
             domain: Counts::new(registry, DOMAIN),
             node: Counts::new(registry, NODE),
             link: Counts::new(registry, LINK),
+            flow: Counts::new(registry, FLOW),
+            flow_times,
         }
     }
 
     /// Shows a status.
     pub(in crate::monitor) fn show(&mut self, status: &Status) {
-        let [in_phase, in_state, up, resident, fill, broken, safe_output, at_rest] = &self.gauges;
+        let [in_phase, in_state, up, resident, rest @ ..] = &self.gauges;
+        let [in_flight, time_max, fill, broken, safe_output, at_rest] = rest;
         for phase in Phase::ALL {
             gauge(in_phase, &labels("phase", phase.word())).set(flag(*phase == status.phase));
         }
@@ -94,7 +119,17 @@ impl Standing {
             self.domain.show(&of_domain, domain);
             let is_service = domain.threads.is_empty();
             for node in domain.nodes.iter().filter(|_| is_service) {
-                self.node.show(&[of_domain.clone(), labels("node", &node.name)].concat(), node);
+                let of_node = [of_domain.clone(), labels("node", &node.name)].concat();
+                match &node.flow {
+                    Some(flow) => {
+                        self.flow.show(&of_node, flow);
+                        gauge(in_flight, &of_node).set(flow.in_flight as f64);
+                        let max_ns = flow.time_ns_max.unwrap_or(0);
+                        gauge(time_max, &of_node).set(max_ns as f64 / 1e9);
+                        self.flow_times.get_or_create(&of_node).set(flow);
+                    }
+                    None => self.node.show(&of_node, node),
+                }
             }
         }
         for link in &status.links {
@@ -123,6 +158,39 @@ impl Standing {
         }
         self.events_missed.get_or_create(&Labels::new()).inc_by(missed);
     }
+}
+
+/// The times of a flow node, counted elsewhere: a histogram whose values come all at once.
+#[derive(Debug, Default)]
+struct FlowTimes(Mutex<FlowStatus>);
+
+impl FlowTimes {
+    fn set(&self, status: &FlowStatus) {
+        *self.status() = *status;
+    }
+
+    fn status(&self) -> MutexGuard<'_, FlowStatus> {
+        // A value is never left half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EncodeMetric for FlowTimes {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let FlowStatus { packets, time_ns_sum, times, .. } = *self.status();
+        let ends = FLOW_TIMES_NS.iter().map(|ns| *ns as f64 / 1e9).chain([f64::MAX]);
+        let buckets: Vec<(f64, u64)> = ends.zip(times).collect();
+        let sum_s = time_ns_sum as f64 / 1e9;
+        encoder.encode_histogram::<NoLabelSet>(sum_s, packets, &buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}
+
+impl TypedMetric for FlowTimes {
+    const TYPE: MetricType = MetricType::Histogram;
 }
 
 /// Counters that follow those of the run. Some of these begin again at 0 while the monitor goes on:
