@@ -134,6 +134,13 @@ static PARAMETERS: &[Parameter] = &[
         "Compress (gzip) answers from 1 KiB on of types that get smaller, where the client takes \
          it.",
     ),
+    parameter(
+        "flow_id",
+        ParameterType::Bool,
+        "false",
+        "Every answer says which flow it comes from, in the header 'x-flow-id'; one of status 500 \
+         or more always does.",
+    ),
     texts(
         "hosts",
         "Further names by which it may be called, such as api.example; '*' for any. At an address \

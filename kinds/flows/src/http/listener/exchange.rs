@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Incoming};
 use hyper::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderValue, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Request as HttpRequest, Response, StatusCode, Version};
@@ -40,6 +40,8 @@ pub(super) struct Exchange {
     takes_gzip: bool,
     answered: bool,
     rank: Rank,
+    /// The number of its flow; 0 before it has one.
+    flow: u64,
     /// What was handed over and waits for its client, over HTTP/2.
     unsent: Option<usize>,
     /// What the access log will say of it.
@@ -115,6 +117,7 @@ pub(super) fn exchange(
         takes_gzip: worker.options.compression && gzip::is_accepted(request.headers()),
         answered: false,
         rank: Rank::None,
+        flow: 0,
         unsent: None,
         line: worker.log.as_ref().map(|_| Box::new(Line::begin(peer, &request))),
     };
@@ -277,12 +280,13 @@ impl Exchange {
 
     /// Has a flow answer, unless there is no room for its answer: others may have taken it since
     /// this request came.
-    async fn run(&self, packet: Value) -> Response<Content> {
+    async fn run(&mut self, packet: Value) -> Response<Content> {
         if self.rank == Rank::Ordinary && self.worker.room.held.is_over() {
             drop(packet);
             return self.refuse(Refused::Room(Why::Held));
         }
         let begun = self.worker.outlet.begin(self.worker.options.limits);
+        self.flow = begun.flow().id();
         let reply = begun.open(OUT, packet).await;
         if let Some(left) = begun.flow().take_left()
             && let Ok(upgrade) = left.downcast::<Upgrade>()
@@ -366,14 +370,19 @@ impl Exchange {
         if self.life.answers() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
             response.headers_mut().insert(CONNECTION, CLOSE);
         }
+        if self.flow > 0 && (self.worker.options.flow_id || response.status().is_server_error()) {
+            response.headers_mut().insert(FLOW_ID, HeaderValue::from(self.flow));
+        }
         self.answered = true;
         if let Some(line) = &mut self.line {
-            line.status = Some(response.status());
+            (line.status, line.flow) = (Some(response.status()), self.flow);
         }
         response.map(|content| Body::new(content, self))
     }
 }
 
+/// The header that says which flow an answer comes from, as the log and the access log name it.
+const FLOW_ID: HeaderName = HeaderName::from_static("x-flow-id");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 fn packet(parts: Parts, body: Sending, scheme: &'static str, peer: SocketAddr) -> Value {

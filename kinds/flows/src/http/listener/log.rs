@@ -45,6 +45,8 @@ pub(super) struct Line {
     pub(super) status: Option<StatusCode>,
     /// So many of the body have gone.
     pub(super) bytes: u64,
+    /// The flow that it became; 0 if none.
+    pub(super) flow: u64,
 }
 
 impl AccessLog {
@@ -160,6 +162,7 @@ impl Line {
             version: request.version(),
             status: None,
             bytes: 0,
+            flow: 0,
         }
     }
 
@@ -173,7 +176,7 @@ impl Line {
     }
 }
 
-/// Time, peer, what was asked, status, bytes of the body, time taken. 499, as nginx has it: the
+/// Time, peer, what was asked, status, bytes of the body, time taken, number of the flow. 499, as nginx has it: the
 /// client went away before there was an answer.
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,7 +190,11 @@ impl fmt::Display for Line {
             f.write_str(if at == 0 { "" } else { "%22" })?;
             f.write_str(part)
         })?;
-        write!(f, " {protocol}\" {status} {} {} us", self.bytes, self.took.as_micros())
+        write!(f, " {protocol}\" {status} {} {} us", self.bytes, self.took.as_micros())?;
+        match self.flow {
+            0 => f.write_str(" -"),
+            flow => write!(f, " {flow}"),
+        }
     }
 }
 
@@ -207,10 +214,10 @@ mod tests {
     #[test]
     fn a_line_says_who_asked_what_and_what_came_of_it() {
         let mut asked = line("/a\"?b=c");
-        (asked.status, asked.bytes) = (Some(StatusCode::OK), 3);
-        let expected = "1970-01-01T00:00:00.000Z 127.0.0.1:9 \"GET /a%22?b=c HTTP/1.1\" 200 3 0 us";
+        (asked.status, asked.bytes, asked.flow) = (Some(StatusCode::OK), 3, 17);
+        let expected = "1970-01-01T00:00:00.000Z 127.0.0.1:9 \"GET /a%22?b=c HTTP/1.1\" 200 3 0 us 17";
         assert_eq!(asked.to_string(), expected);
-        assert!(line("/").to_string().ends_with("\" 499 0 0 us"));
+        assert!(line("/").to_string().ends_with("\" 499 0 0 us -"));
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(super) struct Options {
     pub(super) connections_max: usize,
     pub(super) streams_max: u32,
     pub(super) compression: bool,
+    /// Whether every answer says which flow it comes from.
+    pub(super) flow_id: bool,
     /// Where the access log is, if there is one.
     pub(super) access_log: Option<PathBuf>,
     pub(super) tls: Option<Tls>,
@@ -87,6 +89,7 @@ impl Options {
             connections_max: count("connections_max"),
             streams_max: parameters.integer("streams_max") as u32,
             compression: parameters.bool("compression"),
+            flow_id: parameters.bool("flow_id"),
             access_log: Some(parameters.path("access_log"))
                 .filter(|_| !parameters.text("access_log").is_empty()),
             tls,
