@@ -3,16 +3,16 @@
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use bytestring::ByteString;
-use futures_util::{FutureExt, stream};
+use futures_util::{StreamExt, stream};
 use hyper::header::CONTENT_TYPE;
 use indexmap::map::Entry;
 use multer::{Constraints, Error as Malformed, Multipart as Parts, SizeLimit};
@@ -20,7 +20,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
-    At, Error, FLOW, FlowEntry, FlowNode, Make, Map, Step, Value, error, input, output,
+    At, BytesToCome, Error, FLOW, FlowEntry, FlowNode, Make, Map, Step, Value, error, input, output,
 };
 
 use super::request::Request;
@@ -31,7 +31,7 @@ static INFO: Kind = Kind {
     name: "multipart",
     doc: "Takes a body of the type multipart/form-data apart. Its fields and files become a value \
           of the flow, {fields, files}, and the packet is passed on. Files stay in memory, or are \
-          written to a folder under names of their own. What is no such form is 400, another type \
+          written to a folder under names of their own, as they come if the body is a stream. What is no such form is 400, another type \
           415, too much 413.",
     ports: &[
         input("in", "A request, or a mapping with 'header' and a 'body' of text or bytes."),
@@ -61,11 +61,13 @@ const OUT: usize = 1;
 const BYTES_PER_UNIT: usize = 256;
 /// Units of work for a part: its headers, and a file that is opened.
 const PART_WORK: u64 = 100;
+/// A file is written in blocks of so many bytes at least.
+const BLOCK_LEN: usize = 256 << 10;
 /// Longest name of a file, in characters, as it is told; the rest is cut off.
 const NAME_CHARS_MAX: usize = 100;
 
 struct Multipart {
-    limits: Arc<Limits>,
+    limits: Limits,
     into: ByteString,
 }
 
@@ -91,7 +93,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         part_size_max: parameters.size("part_size_max"),
         size_max: parameters.size("size_max"),
     };
-    Ok(Box::new(Multipart { limits: Arc::new(limits), into: parameters.text("into").into() }))
+    Ok(Box::new(Multipart { limits, into: parameters.text("into").into() }))
 }
 
 impl FlowNode for Multipart {
@@ -114,109 +116,191 @@ impl Multipart {
         let boundary = multer::parse_boundary(content_type).map_err(|_| {
             Error::new("the body is not of the type multipart/form-data").with_status(415)
         })?;
-        let most = PART_WORK * self.limits.parts_max as u64;
-        at.flow().spend(most.min(body.len() as u64) + (body.len() / BYTES_PER_UNIT) as u64)?;
-        let limits = Arc::clone(&self.limits);
-        at.pool().run_slow(move || limits.take_apart(&boundary, body)).await?
+        let taking = Taking { at, limits: &self.limits, written: Arc::default() };
+        let form = taking.parts(&boundary, body).await?;
+        // Relaxed: who drops it last has seen what was done before.
+        taking.written.stay.store(true, Ordering::Relaxed);
+        Ok(form)
     }
 }
 
 /// The content type of a request and its body as it came.
-fn sent(packet: &Value) -> Result<(String, Bytes), Error> {
+fn sent(packet: &Value) -> Result<(String, BytesToCome), Error> {
+    let whole = |bytes| stream::iter([Ok(bytes)]).boxed();
     if let Some(request) = Request::of(packet) {
         let content_type = request.content_type().and_then(|it| it.to_str().ok());
-        return Ok((content_type.unwrap_or_default().to_owned(), request.body_bytes()?.clone()));
+        let body = match request.body() {
+            Value::Stream(stream) => stream.take().ok_or_else(read_before)?,
+            _ => whole(request.body_bytes()?.clone()),
+        };
+        return Ok((content_type.unwrap_or_default().to_owned(), body));
     }
     let content_type = packet.field("header")?.field(CONTENT_TYPE.as_str())?;
     let body = match packet.field("body")? {
-        Value::Text(text) => text.into_bytes(),
-        Value::Bytes(bytes) => bytes,
-        _ => Bytes::new(),
+        Value::Text(text) => whole(text.into_bytes()),
+        Value::Bytes(bytes) => whole(bytes),
+        Value::Stream(stream) => stream.take().ok_or_else(read_before)?,
+        _ => whole(Bytes::new()),
     };
     Ok((content_type.as_text().unwrap_or_default().to_owned(), body))
 }
 
-impl Limits {
-    /// Takes a body apart, on a thread for what blocks. If anything is wrong with it, nothing of it
-    /// stays in the folder.
-    fn take_apart(&self, boundary: &str, body: Bytes) -> Result<Value, Error> {
-        if body.len() as u64 > self.size_max {
-            return Err(self.too_much(format_args!("{} bytes", body.len())));
-        }
-        let mut written = Vec::new();
-        // All of the body is here: nothing waits.
-        let made = self.parts(boundary, body, &mut written).now_or_never();
-        let made = made.unwrap_or_else(|| Err(malformed(&"it does not end")));
-        if made.is_err() {
-            for path in written {
-                // It is of no use to anybody, and what cannot be removed hurts nobody either.
-                let _ = fs::remove_file(path);
-            }
-        }
-        made
-    }
+#[cold]
+fn read_before() -> Error {
+    Error::new("the body was read before; it passes once")
+}
 
-    async fn parts(
-        &self,
-        boundary: &str,
-        body: Bytes,
-        written: &mut Vec<PathBuf>,
-    ) -> Result<Value, Error> {
-        let sizes = SizeLimit::new().per_field(self.part_size_max);
+/// Files that were written for a form. If that comes to nothing, they go with it.
+#[derive(Default)]
+struct Written {
+    paths: Mutex<Vec<PathBuf>>,
+    stay: AtomicBool,
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        if self.stay.load(Ordering::Relaxed) {
+            return;
+        }
+        for path in self.paths.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            // It is of no use to anybody, and what cannot be removed hurts nobody either.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// A form that is taken apart as it comes.
+struct Taking<'a> {
+    at: At<'a>,
+    limits: &'a Limits,
+    written: Arc<Written>,
+}
+
+type Part = multer::Field<'static>;
+
+impl Taking<'_> {
+    async fn parts(&self, boundary: &str, body: BytesToCome) -> Result<Value, Error> {
+        let limits = self.limits;
+        let sizes = SizeLimit::new().per_field(limits.part_size_max);
         let constraints = Constraints::new().size_limit(sizes);
-        let all = stream::iter([Ok::<Bytes, Infallible>(body)]);
-        let mut parts = Parts::with_constraints(all, boundary, constraints);
+        let (mut len, size_max) = (0, limits.size_max);
+        let too_long = limits.too_much(format_args!("more than {size_max} bytes"));
+        let counted = body.map(move |part| {
+            let part = part?;
+            len += part.len() as u64;
+            if len > size_max { Err(too_long.clone()) } else { Ok(part) }
+        });
+        let mut parts = Parts::with_constraints(counted, boundary, constraints);
         let (mut fields, mut files, mut count) = (Map::new(), Vec::new(), 0);
-        while let Some(part) = parts.next_field().await.map_err(|error| self.refuse(&error))? {
+        while let Some(part) = parts.next_field().await.map_err(|error| limits.refuse(error))? {
             count += 1;
-            if count > self.parts_max {
-                return Err(self.too_much(format_args!("more than {} parts", self.parts_max)));
+            if count > limits.parts_max {
+                return Err(limits.too_much(format_args!("more than {} parts", limits.parts_max)));
             }
+            self.at.flow().spend(PART_WORK)?;
             let Some(field) = part.name().map(ByteString::from) else {
                 return Err(malformed(&"a part has no name"));
             };
-            let name = part.file_name().map(safe_name);
-            let content_type = part.content_type().map(|it| Value::text(it.to_string()));
-            let bytes = part.bytes().await.map_err(|error| self.refuse(&error))?;
-            match name {
-                Some(name) => {
-                    let size = Value::Integer(bytes.len() as i64);
-                    let content = self.keep(bytes, written)?;
-                    files.push(Value::map([
-                        ("field", Value::Text(field)),
-                        ("name", Value::text(name)),
-                        ("type", content_type.unwrap_or_default()),
-                        ("size", size),
-                        content,
-                    ]));
-                }
-                None => add(&mut fields, field, text(&bytes)?),
+            match part.file_name().map(safe_name) {
+                Some(name) => files.push(self.file(field, name, part).await?),
+                None => add(&mut fields, field, text(&self.whole(part).await?)?),
             }
         }
         Ok(Value::map([("fields", Value::Map(fields.into())), ("files", Value::list(files))]))
     }
 
-    /// Keeps a file in memory or in the folder: there under a name that nobody could choose.
-    fn keep(
-        &self,
-        bytes: Bytes,
-        written: &mut Vec<PathBuf>,
-    ) -> Result<(&'static str, Value), Error> {
-        let Some(folder) = &self.folder else { return Ok(("bytes", Value::Bytes(bytes))) };
-        let path = write(folder, &bytes, written).map_err(|error| {
+    /// The next piece of a part, paid for.
+    async fn piece(&self, part: &mut Part) -> Result<Option<Bytes>, Error> {
+        let piece = part.chunk().await.map_err(|error| self.limits.refuse(error))?;
+        let len = piece.as_ref().map_or(0, Bytes::len);
+        self.at.flow().spend((len / BYTES_PER_UNIT) as u64)?;
+        self.at.flow().turn().await;
+        Ok(piece)
+    }
+
+    /// All of a part.
+    async fn whole(&self, mut part: Part) -> Result<Bytes, Error> {
+        let mut bytes = BytesMut::new();
+        while let Some(piece) = self.piece(&mut part).await? {
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes.freeze())
+    }
+
+    async fn file(&self, field: ByteString, name: String, part: Part) -> Result<Value, Error> {
+        let content_type = part.content_type().map(|it| Value::text(it.to_string()));
+        let (size, content) = match &self.limits.folder {
+            None => {
+                let bytes = self.whole(part).await?;
+                (bytes.len(), ("bytes", Value::Bytes(bytes)))
+            }
+            Some(folder) => {
+                let path = unused(folder)?;
+                let size = self.write(folder, path.clone(), part).await?;
+                (size, ("path", Value::text(path.display().to_string())))
+            }
+        };
+        Ok(Value::map([
+            ("field", Value::Text(field)),
+            ("name", Value::text(name)),
+            ("type", content_type.unwrap_or_default()),
+            ("size", Value::Integer(size as i64)),
+            content,
+        ]))
+    }
+
+    /// Writes a part into a new file that only its owner reads; its size.
+    async fn write(&self, folder: &Path, path: PathBuf, mut part: Part) -> Result<usize, Error> {
+        let cannot = |error: io::Error| {
             let full = error.kind() == io::ErrorKind::StorageFull;
             Error::new(format_args!("a file cannot be kept in {}: {error}", folder.display()))
                 .with_status(if full { 507 } else { 503 })
-        })?;
-        Ok(("path", Value::text(path.display().to_string())))
+        };
+        let written = Arc::clone(&self.written);
+        let open = move || {
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            written.paths.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+            Ok(file)
+        };
+        let mut file = self.at.pool().run_slow(open).await?.map_err(cannot)?;
+        let (mut size, mut block) = (0, BytesMut::new());
+        loop {
+            let piece = self.piece(&mut part).await?;
+            let is_last = piece.is_none();
+            let piece = piece.unwrap_or_default();
+            size += piece.len();
+            block.extend_from_slice(&piece);
+            if block.len() >= BLOCK_LEN || is_last {
+                let bytes = block.split().freeze();
+                let write = move || file.write_all(&bytes).map(|()| file);
+                file = self.at.pool().run_slow(write).await?.map_err(cannot)?;
+            }
+            if is_last {
+                return Ok(size);
+            }
+        }
     }
+}
 
-    fn refuse(&self, error: &Malformed) -> Error {
+/// The path of a file that is not there yet, under a name that nobody could choose.
+fn unused(folder: &Path) -> Result<PathBuf, Error> {
+    let mut random = [0; 16];
+    SystemRandom::new().fill(&mut random).map_err(|_| Error::new("no random bytes"))?;
+    Ok(folder.join(format!("{:032x}", u128::from_ne_bytes(random))))
+}
+
+impl Limits {
+    fn refuse(&self, error: Malformed) -> Error {
         match error {
+            // Whoever brought the bytes says it better.
+            Malformed::StreamReadFailed(inner) => match inner.downcast::<Error>() {
+                Ok(error) => *error,
+                Err(other) => malformed(&other),
+            },
             Malformed::FieldSizeExceeded { .. } => {
                 self.too_much(format_args!("a part of more than {} bytes", self.part_size_max))
             }
-            other => malformed(other),
+            other => malformed(&other),
         }
     }
 
@@ -233,17 +317,6 @@ impl Limits {
 #[cold]
 fn malformed(why: &dyn std::fmt::Display) -> Error {
     Error::new(format_args!("the body is no form of several parts: {why}")).with_status(400)
-}
-
-/// Writes a new file that only its owner reads.
-fn write(folder: &Path, bytes: &[u8], written: &mut Vec<PathBuf>) -> io::Result<PathBuf> {
-    let mut random = [0; 16];
-    SystemRandom::new().fill(&mut random).map_err(|_| io::Error::other("no random bytes"))?;
-    let path = folder.join(format!("{:032x}", u128::from_ne_bytes(random)));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-    written.push(path.clone());
-    file.write_all(bytes)?;
-    Ok(path)
 }
 
 /// A name of a file without its folders, and without what means something to a shell, a disk or a
