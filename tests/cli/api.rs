@@ -204,3 +204,34 @@ fn the_tests_in_the_graph_pass() {
     let answer = sinew(["test", &graph]).ended_with(0).out;
     assert!(answer.ends_with("10 passed, 0 failed\n"), "{answer}");
 }
+
+#[test]
+fn a_request_that_outlasts_the_stop_is_answered() {
+    let place = Place::new("slow_request");
+    let graph = "name: slow
+domains: {web: {stop_deadline: 2s}}
+nodes:
+  - {kind: listener, name: listener, port: 0, deadline: 1h, ports: {out: [{name: slow, port: in}]}}
+  - {kind: sleep, name: slow, duration: 1h}
+";
+    let (running, pid) = place.run(&[&graph_in("slow_request", graph)]);
+    let api = Api::of(&place, &pid, "web");
+    let in_flight = || {
+        let domain = place.domain(&pid, "web");
+        let nodes = domain["nodes"].as_array().expect("nodes").clone();
+        let slow = nodes.into_iter().find(|node| node["name"] == "slow").expect("the node");
+        slow["flow"]["in_flight"].as_u64() == Some(1)
+    };
+    std::thread::scope(|scope| {
+        let asks = scope.spawn(|| api.raw("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        // Its body never comes.
+        let half = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf";
+        let sends = scope.spawn(|| api.raw(half));
+        wait_until("the request waits", in_flight);
+        place.stop(running).ended_with(0);
+        for answer in [asks, sends].map(|it| it.join().expect("an end")) {
+            assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+            assert!(answer.to_ascii_lowercase().contains("connection: close"), "{answer}");
+        }
+    });
+}

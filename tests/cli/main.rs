@@ -4,6 +4,7 @@
 //! so generous that only a hang reaches it. No test knows how long anything takes.
 
 mod advise;
+mod apart;
 mod api;
 mod apps;
 mod chat_bot;

@@ -73,7 +73,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["path"],
             &["entry"],
             &["make"],
-            &["crew", "testing"],
+            &["across", "testing"],
+            &["crew"],
         ],
     ),
     (

@@ -9,6 +9,7 @@
 //! the core ([`MessageInput`], [`MessageOutput`]) and the queue of lines for the log; each is
 //! touched only by a flow that needs it. Others take no lock that another worker could hold.
 
+mod across;
 mod at_work;
 mod budget;
 mod crew;
@@ -46,6 +47,7 @@ pub use pool::{Pool, queued_elsewhere};
 pub use resource::{OpenResource, Resource, Resources};
 pub use spans::try_spans;
 pub use tell::one_line;
+pub use value::cbor;
 pub use value::error::Error;
 pub use value::{BytesToCome, Document, Map, Stream, Value};
 pub use values::FlowValues;

@@ -9,6 +9,7 @@ use sinew_core::Parameters;
 use sinew_core::clock::Clock;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::refusal::Refusal;
+use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::Plan;
 
 use crate::at_work::AtWork;
@@ -135,6 +136,21 @@ impl FlowFixture {
         let program = program(plan, &nodes, table, folder, &base, site);
         let program = program.map_err(|(_, refusals)| refusals)?;
         Ok(FlowFixture { program: Rc::new(program), figures })
+    }
+
+    /// Puts something around a node, before the first flow. What is no node that takes packets
+    /// stays as it is.
+    ///
+    /// # Panics
+    /// If flows have begun, or there is no such node.
+    pub fn wrap(
+        &mut self,
+        name: &str,
+        wrap: impl FnOnce(&'static Kind, Box<dyn FlowNode>) -> Box<dyn FlowNode>,
+    ) {
+        let program = Rc::get_mut(&mut self.program).expect("no flow has begun");
+        let node = program.find(name).unwrap_or_else(|| panic!("no node '{name}'"));
+        program.wrap(node, wrap);
     }
 
     /// Begins a flow with a packet at an output (index into the kind's ports) of a node, as a

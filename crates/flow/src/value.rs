@@ -3,6 +3,7 @@
 //! Cheap to clone: what is long is shared. A [`Document`] stands for a mapping whose fields are
 //! made when somebody asks for them, such as an HTTP request.
 
+pub mod cbor;
 pub(crate) mod error;
 mod read;
 

@@ -8,6 +8,8 @@ pub use machine::{
 };
 pub use requirement::{Bound, Isolation, RequiredOf, Requirement};
 
+use std::collections::BTreeSet;
+
 use crate::catalogue::{Direction, Kind, MessageType, ParameterValue, Port, RunsIn};
 use crate::{Item, Span};
 
@@ -273,7 +275,7 @@ pub struct End {
     pub port: usize,
 }
 
-/// A link between flow nodes of one domain: a call, and its answer.
+/// A link between flow nodes: a call, and its answer. It may cross to another service domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowLink {
     /// Who passes the packet on, and gets the reply.
@@ -553,6 +555,13 @@ impl Plan {
     pub fn carve_out(&self, link: &Link) -> Option<usize> {
         let end = [link.from.node, link.to.node].into_iter().find(|&node| self.is_guest(node));
         end.map(|node| self.nodes[node].domain)
+    }
+
+    /// Pairs of domains of which the first sends packets to nodes of the second.
+    pub fn doors(&self) -> BTreeSet<(usize, usize)> {
+        let domain = |end: End| self.nodes[end.node].domain;
+        let pairs = self.flow_links.iter().map(|link| (domain(link.from), domain(link.to)));
+        pairs.filter(|(from, to)| from != to).collect()
     }
 
     /// What an end of a link is called: `node.port`.

@@ -58,6 +58,7 @@ fn moved(old: &Plan, new: &Plan) -> Option<String> {
         .or_else(|| moved_node(old, new))
         .or_else(|| moved_domain(old, new))
         .or_else(|| moved_link(old, new))
+        .or_else(|| other_door(old, new))
 }
 
 fn other_domains(old: &Plan, new: &Plan) -> Option<String> {
@@ -67,6 +68,14 @@ fn other_domains(old: &Plan, new: &Plan) -> Option<String> {
     };
     let (before, after) = (names(old), names(new));
     (before != after).then(|| format!("the domains changed from {before} to {after}"))
+}
+
+/// Two domains are joined as they are started.
+fn other_door(old: &Plan, new: &Plan) -> Option<String> {
+    let (before, after) = (old.doors(), new.doors());
+    let (from, to) = after.difference(&before).next()?;
+    let name = |at: usize| &new.domains[at].name;
+    Some(format!("packets cross from domain '{}' to '{}', and did not before", name(*from), name(*to)))
 }
 
 fn moved_domain(old: &Plan, new: &Plan) -> Option<String> {

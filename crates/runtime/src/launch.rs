@@ -62,6 +62,10 @@ pub(crate) struct Open {
     /// Of a guest, and of services with links to one: the link, the bell that Linux hears, the one
     /// that the guest hears.
     pub(crate) bells: Vec<(usize, RawFd, RawFd)>,
+    /// Domain that packets go to, and the door to it.
+    pub(crate) calls: Vec<(usize, RawFd)>,
+    /// Domain that packets come from, and the door from it.
+    pub(crate) called: Vec<(usize, RawFd)>,
     /// Link and descriptor of its writing end.
     pub(crate) writers: Vec<(usize, RawFd)>,
     /// Link and descriptor of its reading end.
@@ -95,7 +99,8 @@ impl Open {
         all.extend(self.profile.map(|(file, _)| file));
         all.extend(self.carve_out);
         all.extend(self.bells.iter().flat_map(|&(_, linux, guest)| [linux, guest]));
-        all.extend(self.writers.iter().chain(&self.readers).map(|&(_, number)| number));
+        let ends = [&self.calls, &self.called, &self.writers, &self.readers].into_iter().flatten();
+        all.extend(ends.map(|&(_, number)| number));
         all
     }
 }
@@ -170,6 +175,8 @@ mod tests {
                 profile: Some((15, 99)),
                 carve_out: Some(16),
                 bells: vec![(5, 17, 18)],
+                calls: vec![(2, 19)],
+                called: vec![(3, 20)],
                 writers: vec![(0, 8)],
                 readers: vec![(1, 9), (2, 10)],
             },

@@ -11,6 +11,7 @@ mod answers;
 mod core;
 mod edits;
 mod lifecycle;
+mod doors;
 mod links;
 mod output;
 mod process;

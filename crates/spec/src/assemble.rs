@@ -76,22 +76,27 @@ pub(crate) fn plan(graph: Graph<'_, '_>, machine: &TargetMachine) -> Option<Plan
 }
 
 /// Domains in the order in which they stop, and the place of each in it: the core, who commands
-/// before who obeys; then the services, who reads before who writes, and who stands further down in
-/// the spec before who stands above.
+/// before who obeys; then the services, who reads before who writes, who sends packets before who
+/// answers them, and who stands further down in the spec before who stands above.
 fn stop_order(graph: &Graph<'_, '_>) -> (Vec<usize>, Vec<usize>) {
     let count = graph.draft.domains.len();
-    let between = |reach: Reach| {
-        let domains = graph.joined.iter().filter(move |joined| {
+    let home = |node: usize| graph.homes[node].domain;
+    let messages = |reach: Reach| {
+        let those = graph.joined.iter().filter(move |joined| {
             !joined.link.delay && graph.reach(joined.from, joined.to) == reach
         });
-        let pairs = domains.map(|Joined { from, to, .. }| {
-            (graph.homes[from.node].domain, graph.homes[to.node].domain)
-        });
-        sort(count, &pairs.filter(|(from, to)| from != to).collect::<Vec<_>>()).0
+        those.map(|Joined { from, to, .. }| (home(from.node), home(to.node)))
+    };
+    let packets = graph.flow_links.iter().map(|link| (home(link.to.node), home(link.from.node)));
+    let sorted = |pairs: Vec<(usize, usize)>| {
+        let between: Vec<_> = pairs.into_iter().filter(|(from, to)| from != to).collect();
+        sort(count, &between).0
     };
     let is_service = |at: &usize| graph.draft.domains[*at].is_service();
-    let core = between(Reach::Core).into_iter().filter(|at| !is_service(at));
-    let services = between(Reach::Services).into_iter().rev().filter(is_service);
+    let core = sorted(messages(Reach::Core).collect());
+    let services = sorted(messages(Reach::Services).chain(packets).collect());
+    let core = core.into_iter().filter(|at| !is_service(at));
+    let services = services.into_iter().rev().filter(is_service);
     let order: Vec<usize> = core.chain(services).collect();
     let mut rank = vec![0; count];
     for (place, &domain) in order.iter().enumerate() {

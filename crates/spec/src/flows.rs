@@ -1,4 +1,4 @@
-//! Links that carry packets: calls within one domain, in an order that ends.
+//! Links that carry packets: calls, in an order that ends.
 
 use sinew_plan::Entry;
 use sinew_plan::plan::FlowLink;
@@ -7,7 +7,6 @@ use crate::draft::{Draft, Link};
 use crate::join::{Joined, tell_loop};
 use crate::keys::LINK;
 use crate::order::sort;
-use crate::place::Home;
 
 /// Parts links that carry packets from those that carry messages.
 pub(crate) fn split<'a, 'd>(
@@ -21,28 +20,9 @@ pub(crate) fn split<'a, 'd>(
     joined.into_iter().partition(is_flow)
 }
 
-/// Reports flow links that leave their domain or close a loop; the good ones in the order of the
-/// plan. `homes` may have gaps.
-pub(crate) fn check(
-    draft: &Draft<'_>,
-    joined: &[Joined<'_, '_>],
-    homes: &[Option<Home>],
-) -> Vec<FlowLink> {
-    let name = |node: usize| draft.name(node);
-    for Joined { from, to, link, .. } in joined {
-        options(link);
-        let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
-        if a.domain != b.domain {
-            let (here, there) =
-                (draft.domains[a.domain].name.text, draft.domains[b.domain].name.text);
-            let message = format!(
-                "a flow stays in its domain, and '{}' is in '{here}', '{}' in '{there}'",
-                name(from.node),
-                name(to.node)
-            );
-            draft.report.error(link.node.span, message, format!("put both of them into '{here}'"));
-        }
-    }
+/// Reports flow links that close a loop; the good ones in the order of the plan.
+pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) -> Vec<FlowLink> {
+    joined.iter().for_each(|joined| options(joined.link));
     let pairs: Vec<_> = joined.iter().map(|joined| (joined.from.node, joined.to.node)).collect();
     for members in sort(draft.nodes.len(), &pairs).1 {
         let help = "remove the link that closes the loop; 'for' and 'retry' repeat with an end";
@@ -61,7 +41,7 @@ fn options(link: &Link<'_>) {
         |entry: &&Entry| LINK.keys.iter().any(|key| !key.required && key.name == entry.key);
     for entry in link.fields.entries().iter().filter(option) {
         let message = format!("'{}' has no meaning on a link that carries packets", entry.key);
-        let help = "remove it: such a link is a call inside the domain, and nothing waits on it";
+        let help = "remove it: such a link is a call, and its reply comes back";
         link.fields.report.error(entry.span, message, help);
     }
 }

@@ -110,7 +110,7 @@ fn build(
     let (joined, joined_all) = join::join(&draft);
     let homes = place::homes(&draft);
     let (of_packets, joined) = flows::split(&draft, joined);
-    let flow_links = flows::check(&draft, &of_packets, &homes);
+    let flow_links = flows::check(&draft, &of_packets);
     let serves = |home: Home| draft.domains[home.domain].is_service();
     let order = join::order(&draft, &joined, |node| !homes[node].is_some_and(serves));
     options::check(&draft, &joined, &homes);

@@ -1,6 +1,7 @@
 //! What the workers of a domain share, and what they are told.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -48,6 +49,10 @@ pub struct Setup {
     pub inputs: BTreeMap<(usize, usize), MessageInput>,
     /// As above.
     pub outputs: BTreeMap<(usize, usize), Vec<MessageOutput>>,
+    /// Doors to other domains that its packets go to, by their index of the plan.
+    pub calls: BTreeMap<usize, OwnedFd>,
+    /// Doors from domains whose packets it takes.
+    pub called: Vec<OwnedFd>,
     /// Who starts and watches this domain.
     pub supervisor: Option<Supervisor>,
     /// Says when the domain is to stop.

@@ -14,6 +14,7 @@ use sinew_core::panics;
 use sinew_spec::plan::Node;
 use tokio::task::JoinSet;
 
+use crate::across::called::Called;
 use crate::crew::shared::{Graph, Parts, Shared, at, refused};
 use crate::entry::{Make, entry};
 use crate::{Held, Local, Outlet, Program, StopSignal, Stopper};
@@ -90,6 +91,8 @@ pub(crate) struct Sources {
     ending: Vec<Stopper>,
     /// Those that serve, and those that end.
     lives: JoinSet<()>,
+    /// What serves other domains.
+    called: Called,
 }
 
 /// A source that serves.
@@ -102,12 +105,19 @@ struct Serving {
 impl Sources {
     /// None yet; their flows are to begin in `program`.
     pub(crate) fn new(program: Rc<Program>, shared: Arc<Shared>) -> Sources {
-        Sources { program, shared, serving: Vec::new(), ending: Vec::new(), lives: JoinSet::new() }
+        let called = Called::new(Rc::clone(&program), program.base.teller.clone());
+        let (serving, ending, lives) = (Vec::new(), Vec::new(), JoinSet::new());
+        Sources { program, shared, serving, ending, lives, called }
     }
 
     /// The program in which flows begin.
     pub(crate) fn program(&self) -> &Rc<Program> {
         &self.program
+    }
+
+    /// What serves other domains.
+    pub(crate) fn called(&self) -> &Called {
+        &self.called
     }
 
     /// Lets sources begin.
@@ -134,6 +144,7 @@ impl Sources {
             self.ending.clear();
         }
         let before = std::mem::replace(&mut self.program, program);
+        self.called.lead(&self.program);
         let (kept, stop): (Vec<_>, Vec<_>) =
             self.serving.drain(..).partition(|source| stay.contains(&source.name));
         for source in &kept {
@@ -157,8 +168,10 @@ impl Sources {
         let serving = self.serving.drain(..).map(|source| source.stopper);
         serving.chain(self.ending.drain(..)).for_each(|stopper| stopper.end());
         self.program.retirement.begin();
+        self.called.close();
         while self.lives.join_next().await.is_some() {}
         self.program.base.children.all_ended().await;
+        self.called.all_said().await;
     }
 }
 

@@ -1,5 +1,7 @@
 //! A worker: a thread with nodes, sources and flows of its own.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
@@ -16,6 +18,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
 
+use crate::across::caller::{Caller, Callers, stand_in};
 use crate::at_work::AtWork;
 use crate::crew::shared::{Graph, Order, Parts, Preparation, Shared, at, refused};
 use crate::crew::sources::Sources;
@@ -62,14 +65,16 @@ impl Post {
         let runtime = runtime.map_err(|error| {
             at(None, Fault::new(Cause::System, format_args!("cannot start a worker: {error}")))
         });
-        let base = self.base();
+        let callers = self.callers();
         let begun = runtime.and_then(|runtime| {
+            let callers = callers?;
+            let base = self.base(&callers);
             let program = self.program(&self.shared.graph, &base);
             let refused = |(node, refusals): (usize, Vec<_>)| refused(node, &refusals);
-            Ok((runtime, program.map_err(refused)?))
+            Ok((runtime, callers, program.map_err(refused)?))
         });
-        let (runtime, program) = match begun {
-            Ok(pair) => pair,
+        let (runtime, callers, program) = match begun {
+            Ok(made) => made,
             Err(fault) => {
                 // The receiver is there until every worker has spoken.
                 let _ = made.send(Err(fault));
@@ -79,15 +84,27 @@ impl Post {
         let _ = made.send(Ok(()));
         // The crew waits until nobody is left to speak.
         drop(made);
-        runtime.block_on(self.serve(Rc::new(program), &mut orders));
+        runtime.block_on(self.serve(Rc::new(program), &callers, &mut orders));
     }
 
-    fn base(&self) -> Base {
+    fn base(&self, callers: &Callers) -> Base {
         let number = (self.number, self.shared.setup.workers);
         let (figures, at_work) = (Arc::clone(&self.figures), self.at_work.clone());
         let mut base = Base::new(number, self.shared.clock, figures, self.teller.clone(), at_work);
         base.supervisor = self.shared.setup.supervisor.clone();
+        base.stand_in = stand_in(callers);
         base
+    }
+
+    /// What calls other domains for this worker.
+    fn callers(&self) -> Result<Callers, FaultAt> {
+        let Shared { graph, setup, .. } = &*self.shared;
+        let caller = |(domain, door): (&usize, &OwnedFd)| {
+            let name = &graph.plan.domains[*domain].name;
+            let door = door.try_clone().map_err(no_door)?;
+            Ok((*domain, Rc::new(Caller::new(name, door, self.teller.clone()))))
+        };
+        setup.calls.iter().map(caller).collect()
     }
 
     fn program(&self, graph: &Graph, base: &Base) -> Result<Program, (usize, Vec<Refusal>)> {
@@ -132,11 +149,23 @@ impl Post {
     }
 
     /// Serves from the first order until all flows have ended after the last one.
-    async fn serve(mut self, program: Rc<Program>, orders: &mut UnboundedReceiver<Order>) {
+    async fn serve(
+        mut self,
+        program: Rc<Program>,
+        callers: &Callers,
+        orders: &mut UnboundedReceiver<Order>,
+    ) {
         let Some(Order::Serve) = orders.recv().await else { return };
         let base = program.base.clone();
         let mut sources = Sources::new(program, Arc::clone(&self.shared));
         sources.begin(std::mem::take(&mut self.parts));
+        callers.values().for_each(Caller::begin);
+        for door in &self.shared.setup.called {
+            match door.try_clone() {
+                Ok(door) => sources.called().begin(door),
+                Err(error) => base.teller.say(format_args!("{}", no_door(error).fault)),
+            }
+        }
         let lives = tokio::task::spawn_local(beat(self.at_work.clone()));
         let mut next = None;
         loop {
@@ -198,6 +227,10 @@ impl Post {
         let _ = preparation.answer.send(said);
         program.map(|program| (program, *preparation))
     }
+}
+
+fn no_door(error: io::Error) -> FaultAt {
+    at(None, Fault::new(Cause::System, format_args!("cannot open a door to a domain: {error}")))
 }
 
 /// Says that the worker lives, also when there is nothing to do.

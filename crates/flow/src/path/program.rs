@@ -17,7 +17,8 @@ use futures_util::FutureExt;
 use sinew_control::Supervisor;
 use sinew_core::clock::Clock;
 use sinew_core::panics;
-use sinew_spec::plan::Plan;
+use sinew_spec::catalogue::{Direction, Kind};
+use sinew_spec::plan::{End, Node, Plan};
 
 use crate::at_work::{AtWork, NOBODY};
 use crate::budget::SLICE;
@@ -58,10 +59,14 @@ pub(crate) struct Entry {
     figures: Arc<NodeFigures>,
     /// What the crew knows it by.
     mark: u32,
+    kind: &'static Kind,
 }
 
 /// A node by its index of the plan, `None` for a source; and what it may use.
 pub(crate) type Part = (usize, Option<Box<dyn FlowNode>>, NodeContext);
+
+/// Makes what stands for an input of a node that is in another domain; `None`: nothing can.
+pub(crate) type StandIn = Rc<dyn Fn(&Plan, End) -> Option<Box<dyn FlowNode>>>;
 
 /// What a program is made with, beside its nodes; the programs of a worker share it.
 #[derive(Clone)]
@@ -81,6 +86,8 @@ pub(crate) struct Base {
     pub(crate) closing: Rc<Retirement>,
     /// Who watches this domain; `None` outside a run.
     pub(crate) supervisor: Option<Supervisor>,
+    /// What stands for nodes of other domains.
+    pub(crate) stand_in: StandIn,
 }
 
 impl Base {
@@ -109,6 +116,7 @@ impl Base {
             turns,
             closing,
             supervisor,
+            stand_in: Rc::new(|_, _| None),
         }
     }
 }
@@ -132,18 +140,25 @@ impl Program {
                 error: planned.kind.port_index("error"),
                 figures: base.figures.node(&planned.name),
                 mark: site.born.map_or(NOBODY, |born| born as u32),
+                kind: planned.kind,
             });
         }
         for link in &plan.flow_links {
-            let place = |node| places.get(&node).copied();
-            let (Some(from), Some(to)) = (place(link.from.node), place(link.to.node)) else {
+            let Some(&from) = places.get(&link.from.node) else { continue };
+            let Some((to, input)) = (match places.get(&link.to.node) {
+                Some(&to) => Some((to, link.to.port)),
+                None => (base.stand_in)(plan, link.to).map(|node| {
+                    entries.push(Entry::stand_in(&plan.nodes[link.to.node], node));
+                    (entries.len() - 1, 0)
+                }),
+            }) else {
                 continue;
             };
             let links = &mut entries[from].links;
             if links.len() <= link.from.port {
                 links.resize_with(link.from.port + 1, Vec::new);
             }
-            links[link.from.port].push(Target { node: to, input: link.to.port });
+            links[link.from.port].push(Target { node: to, input });
         }
         for entry in &mut entries {
             let leads = |port: &usize| entry.links.get(*port).is_some_and(|all| !all.is_empty());
@@ -163,6 +178,15 @@ impl Program {
         let sources = self.entries.iter().filter(|entry| entry.node.is_none());
         let begun: u64 = sources.map(|source| source.figures.waiting()).sum();
         begun + self.base.children.open() as u64
+    }
+
+    /// Where packets for an input of a node go in.
+    pub(crate) fn entrance(&self, node: &str, input: &str) -> Option<(usize, usize)> {
+        let node = self.find(node)?;
+        let entry = self.entry(node);
+        let input = entry.kind.port_index(input)?;
+        let takes = entry.node.is_some() && entry.kind.port(input).direction == Direction::In;
+        takes.then_some((node, input))
     }
 
     /// The place of the node with this name.
@@ -190,6 +214,16 @@ impl Program {
         false
     }
 
+    /// Puts something around a node.
+    pub(crate) fn wrap(
+        &mut self,
+        node: usize,
+        wrap: impl FnOnce(&'static Kind, Box<dyn FlowNode>) -> Box<dyn FlowNode>,
+    ) {
+        let entry = &mut self.entries[node];
+        entry.node = entry.node.take().map(|node| wrap(entry.kind, node));
+    }
+
     #[inline]
     pub(crate) fn entry(&self, node: usize) -> &Entry {
         &self.entries[node]
@@ -214,6 +248,20 @@ impl Program {
 }
 
 impl Entry {
+    /// What stands for a node of another domain.
+    fn stand_in(of: &Node, node: Box<dyn FlowNode>) -> Entry {
+        Entry {
+            name: of.name.as_str().into(),
+            node: Some(node),
+            links: Vec::new(),
+            error: None,
+            // Those of the node itself are counted where it is.
+            figures: Arc::default(),
+            mark: NOBODY,
+            kind: of.kind,
+        }
+    }
+
     pub(crate) fn name(&self) -> &ByteString {
         &self.name
     }

@@ -262,7 +262,7 @@ impl Flow {
         }
         // What it waited for is no computing, and no time of the first node.
         place.begun = self.program.ticks();
-        let rest = match self.start(place, port, packet, span) {
+        let rest = match self.start(place, span, |place| self.begin(place, port, packet)) {
             // The last node has just looked at the clock.
             Started::Replied(reply, ended) => return count(reply, ended),
             Started::Waits(rest) => rest,
@@ -283,24 +283,40 @@ impl Flow {
         let calls = Calls::default();
         let place = self.place(&calls, node);
         self.turned.set(place.begun);
-        let rest = match self.start(place, port, packet, Span::none()) {
+        let begin = |place| self.begin(place, port, packet);
+        let rest = match self.start(place, Span::none(), begin) {
             Started::Replied(reply, _) => return reply,
             Started::Waits(rest) => rest,
         };
         rest.await
     }
 
-    /// Begins with a packet that leaves its place through an output, in the span of the flow.
+    /// Runs from an input of a node until the reply is there, for who waits elsewhere.
+    pub(crate) async fn enter(&self, node: usize, input: usize, packet: Value) -> Reply {
+        let calls = Calls::default();
+        let place = self.place(&calls, node);
+        self.turned.set(place.begun);
+        let span = match self.program.is_traced {
+            true => spans::flow(self.id, self.program.entry(node).name()),
+            false => Span::none(),
+        };
+        let rest = match self.start(place, span, |place| self.take(place, input, packet)) {
+            Started::Replied(reply, _) => return reply,
+            Started::Waits(rest) => rest,
+        };
+        rest.await
+    }
+
+    /// Begins with a packet at its place, in the span of the flow.
     #[inline]
     fn start<'a>(
         &'a self,
         place: Place<'a>,
-        port: usize,
-        packet: Value,
         span: Span,
+        begin: impl FnOnce(Place<'a>) -> (Place<'a>, End<'a>),
     ) -> Started<'a> {
         let (begun, turns) = (place.begun, &self.program.base.turns);
-        let begin = || self.begin(place, port, packet);
+        let begin = || begin(place);
         let (place, end) = if span.is_none() { begin() } else { span.in_scope(begin) };
         if let End::Reply(reply) = end {
             turns.spend(place.begun.wrapping_sub(begun));

@@ -159,6 +159,56 @@ impl Error {
     }
 }
 
+/// As it crosses to another domain, and back.
+impl Error {
+    pub(crate) fn to_wire(&self) -> Value {
+        let Inside { text, status, shown, headers, node, parts, told, .. } = &*self.0;
+        let optional = |value: Option<Value>| Value::list(value);
+        let pair = |(name, value): &(ByteString, ByteString)| {
+            Value::list([name, value].map(|text| Value::Text(text.clone())))
+        };
+        Value::list([
+            Value::text(text.clone()),
+            Value::Integer((*status).into()),
+            optional(shown.clone()),
+            Value::list(headers.iter().map(pair)),
+            optional(node.clone().map(Value::Text)),
+            Value::list(parts.iter().map(Error::to_wire)),
+            Value::Bool(*told),
+        ])
+    }
+
+    /// `None`: it is none.
+    pub(crate) fn of_wire(value: &Value) -> Option<Error> {
+        let list = |value: &'_ Value| match value {
+            Value::List(items) => Some(items.to_vec()),
+            _ => None,
+        };
+        let Value::List(fields) = value else { return None };
+        let [Value::Text(text), Value::Integer(status), shown, headers, node, parts, told] =
+            fields.as_slice()
+        else {
+            return None;
+        };
+        let status = u16::try_from(*status).ok().filter(|it| (400..=599).contains(it))?;
+        let mut error = Error::new(text).with_status(status);
+        error.0.shown = list(shown)?.into_iter().next();
+        error.0.node = match list(node)?.into_iter().next() {
+            Some(Value::Text(name)) => Some(name),
+            Some(_) => return None,
+            None => None,
+        };
+        for header in list(headers)? {
+            let Value::List(pair) = header else { return None };
+            let [Value::Text(name), Value::Text(value)] = pair.as_slice() else { return None };
+            error.0.headers.push((name.clone(), value.clone()));
+        }
+        error.0.parts = list(parts)?.iter().map(Error::of_wire).collect::<Option<_>>()?;
+        error.0.told = *told == Value::Bool(true);
+        Some(error)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.node {

@@ -10,7 +10,7 @@ use tokio::task::{LocalSet, spawn_local, yield_now};
 use crate::kinds::{LONG, fixture, run, waiting};
 
 /// Bytes of a flow that waits, beyond its packet.
-const FLOW_LEN_MAX: u64 = 2048;
+const FLOW_LEN_MAX: u64 = 2304;
 
 /// So many nodes behind each other, the last of which does something.
 fn chain(nodes: usize, does: &str) -> FlowFixture {

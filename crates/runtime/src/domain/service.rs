@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::fd::{OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::exit;
 use std::sync::Arc;
@@ -184,11 +185,20 @@ fn open(
         blocking: within(domain.flows.blocking, domain.limits.processes, own),
         inputs,
         outputs,
+        calls: doors(&launch.open.calls)?,
+        called: doors(&launch.open.called)?.into_values().collect(),
         supervisor,
         halt: Arc::clone(process.halt),
         stop_deadline: Duration::from_nanos(domain.stop_deadline_ns),
     };
     Crew::open(setup, counted)
+}
+
+/// The doors to or from other domains, by their index.
+fn doors(numbers: &[(usize, RawFd)]) -> Result<BTreeMap<usize, OwnedFd>, FaultAt> {
+    let open = |&(domain, number): &(usize, RawFd)| Ok((domain, adopt(number)?));
+    let doors = numbers.iter().map(open).collect::<io::Result<_>>();
+    doors.map_err(system("cannot open a door to a domain"))
 }
 
 /// Threads of a process with flows beside nodes, workers and those for work that blocks: the main

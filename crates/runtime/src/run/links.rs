@@ -22,6 +22,7 @@ use sinew_spec::guest;
 use sinew_spec::plan::{Link, Plan};
 
 use super::Run;
+use super::doors::Doors;
 use crate::inject;
 
 /// Link and number of the descriptor, for each end of one sort.
@@ -39,6 +40,7 @@ pub(super) struct Links {
     /// Of each link at whose ends a service and a guest sleep: the bell that Linux hears, and the
     /// one that the guest hears. They outlive both, as the regions do.
     bells: BTreeMap<usize, [Bell; 2]>,
+    pub(super) doors: Doors,
     /// Those that a service has broken, as was told.
     broken: BTreeSet<usize>,
 }
@@ -54,6 +56,7 @@ impl Links {
             links.carve_outs.insert(at, region);
         }
         links.open_those(plan, |_| true)?;
+        links.doors = Doors::open(plan)?;
         Ok(links)
     }
 

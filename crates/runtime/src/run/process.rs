@@ -78,6 +78,8 @@ impl Spawner<'_> {
                 observed,
                 carve_out: self.links.carve_out(at),
                 bells: self.links.bells_of(&request.plan, at),
+                calls: self.links.doors.calls_of(at),
+                called: self.links.doors.called_of(at),
                 writers,
                 readers,
                 ..open

@@ -1,6 +1,7 @@
 //! Tests in the graph itself: the kinds `test` and `assert`, and what `sinew test` does with them.
 
 pub(crate) mod assert;
+mod mock;
 mod suite;
 pub(crate) mod test;
 

@@ -1,6 +1,7 @@
 //! The tests of a graph, carried out in this process: no source is started, no port opened, and
 //! there is no core.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +13,10 @@ use sinew_spec::plan::{Node, Plan};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
+use super::mock::{self, Current};
 use super::show;
 use super::test::{INFO, Test};
+use crate::script::library;
 
 /// The output of the kind `test`, by index of its table.
 const OUT: usize = 0;
@@ -22,8 +25,8 @@ const OUT: usize = 0;
 pub struct Suite {
     /// Each with its node's name, in the order of the spec.
     tests: Vec<(String, Test)>,
-    /// `None` without tests.
-    fixture: Option<FlowFixture>,
+    /// With the mocks of the test that runs; `None` without tests.
+    fixture: Option<(FlowFixture, Current)>,
     runtime: Runtime,
 }
 
@@ -61,8 +64,14 @@ impl Suite {
         let tests = nodes.map(test).collect::<Result<Vec<_>, Vec<Refusal>>>()?;
         let made =
             (!tests.is_empty()).then(|| FlowFixture::new(plan, table, folder)).transpose()?;
+        let mocked: BTreeSet<&str> =
+            tests.iter().flat_map(|(_, test)| test.mocks.keys().map(String::as_str)).collect();
+        let fixture = made.map(|mut fixture| {
+            let mocks = mock::install(&mut fixture, mocked.into_iter());
+            (fixture, mocks)
+        });
         let runtime = Builder::new_current_thread().enable_all().build();
-        Ok(Suite { tests, fixture: made, runtime: runtime.expect("a timer and a poll of our own") })
+        Ok(Suite { tests, fixture, runtime: runtime.expect("a timer and a poll of our own") })
     }
 
     /// The names of the tests, in the order of the spec.
@@ -73,7 +82,9 @@ impl Suite {
     /// Carries out the test with this name; `None` if there is none.
     pub fn run(&self, name: &str) -> Option<TestOutcome> {
         let (name, test) = self.tests.iter().find(|(test, _)| test == name)?;
-        let fixture = self.fixture.as_ref()?;
+        let (fixture, mocks) = self.fixture.as_ref()?;
+        mocks.replace(test.mocks.clone());
+        let _now = test.now_ms.map(library::pretend);
         let flow = fixture.flow();
         // What it leaves behind (forked children) ends with it.
         let (packet, reply) = LocalSet::new().block_on(&self.runtime, async {

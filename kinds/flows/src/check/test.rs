@@ -3,12 +3,14 @@
 
 use std::pin::pin;
 
+use jiff::Timestamp;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::{Fault, Made, Parameters, Refusal};
 use sinew_flow::{
     Error, Flow, FlowEntry, FlowLimits, Make, Opened, Reply, Source, Value, WORK_DEFAULT, output,
 };
 
+use super::mock::{self, Mocks};
 use crate::script::expression::{Expression, Scope};
 use crate::script::taken;
 use crate::script::template::Template;
@@ -37,6 +39,15 @@ pub(super) static INFO: Kind = Kind {
         )
         .or("10s")
         .doc("Longest that it waits for the reply."),
+        Parameter::new("mocks", ParameterType::Yaml).or("{}").doc(
+            "What nodes answer in this test, in place of what they would do: 'NODE: {answer: \
+             VALUE}' or 'NODE: {error: {status, error, body}}'. Templates see the packet that came \
+             to the node.",
+        ),
+        Parameter::new("now", ParameterType::Text).or("").doc(
+            "The time that it is in this test, such as 2026-01-31T12:00:00Z, for 'now()', tokens \
+             and signatures. Default: what it is.",
+        ),
         WORK_MAX,
     ],
     signals: &[],
@@ -48,11 +59,29 @@ pub(super) struct Test {
     expect: Expression,
     /// Whether an error is a reply that may be expected.
     looks_at_error: bool,
+    pub(super) mocks: Mocks,
+    /// The time that it is, in ms since 1970; `None`: what it is.
+    pub(super) now_ms: Option<i64>,
     pub(super) limits: FlowLimits,
 }
 
 fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
     Ok(Box::new(Test::of(parameters)?))
+}
+
+/// The time that a test says.
+fn now(parameters: &Parameters<'_>) -> Result<Option<i64>, Vec<Refusal>> {
+    match parameters.text("now") {
+        "" => Ok(None),
+        text => match text.parse::<Timestamp>() {
+            Ok(time) => Ok(Some(time.as_millisecond())),
+            Err(error) => {
+                let message = format!("'{text}' is no time: {error}");
+                let help = "write one with its zone, such as 2026-01-31T12:00:00Z";
+                Err(vec![Refusal::new(parameters.span("now"), message, help)])
+            }
+        },
+    }
 }
 
 /// In a run.
@@ -68,10 +97,14 @@ impl Test {
         let mut refusals = Vec::new();
         let packet = taken(Template::compile(parameters.yaml("packet")), &mut refusals);
         let expect = taken(Expression::of(text, &["reply", "error"]), &mut refusals);
-        let (packet, expect) = packet.zip(expect).ok_or(refusals)?;
+        let mocks = taken(mock::of(parameters), &mut refusals);
+        let now_ms = taken(now(parameters), &mut refusals);
+        let made = packet.zip(expect).zip(mocks.zip(now_ms));
+        let ((packet, expect), (mocks, now_ms)) = made.ok_or(refusals)?;
         // Without that variable it would not compile.
         let looks_at_error = Expression::of(text, &["reply"]).is_err();
-        Ok(Test { packet, expect, looks_at_error, limits: limits(parameters) })
+        let limits = limits(parameters);
+        Ok(Test { packet, expect, looks_at_error, mocks, now_ms, limits })
     }
 
     /// What is expected, as the spec says it.

@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use sinew_flow::{Error, Value};
+use sinew_flow::{Error, Value, cbor};
 
-use super::cbor;
 
 /// An entry costs so many bytes beside its key and its value, of those that `bytes_max` allows.
 pub(super) const ENTRY_BYTES: u64 = 256;

@@ -2,7 +2,6 @@
 //! replies that are kept for a while, and databases.
 
 pub(crate) mod cache;
-mod cbor;
 mod database;
 mod disk;
 mod entries;

@@ -7,11 +7,9 @@ use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
     At, Error, FLOW, Flow, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input,
-    output,
-};
+    output, cbor};
 use sinew_spec::item_json;
 
-use super::cbor;
 use super::entries::{Act, Asked, Outcome};
 use super::store::{self, Store};
 use crate::script::expression::Expression;

@@ -9,12 +9,10 @@ use sinew_core::clock::now_ns;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
-    At, Error, FLOW, FlowEntry, Make, OpenResource, Pool, Resource, Resources, Value,
-};
+    At, Error, FLOW, FlowEntry, Make, OpenResource, Pool, Resource, Resources, Value, cbor};
 use sinew_spec::plan::Node;
 use sinew_spec::{Span, suggest};
 
-use super::cbor;
 use super::disk::Disk;
 use super::entries::{Act, Asked, Counts, Outcome, StoreLimits, Table, carry_out};
 use super::memory::Memory;

@@ -327,7 +327,7 @@ mod tests {
             ("text, code: 't {{ packet.p }}'", decoded + written),
             ("text, code: 't {{ packet.p.body }} t'", decoded + written),
             ("json, code: ['t {{ packet }}', '{{ flow.id }}']", decoded + written),
-            ("cel, code: size(packet.p) > 0", decoded),
+            ("cel, code: size(packet.p.body) > 0", decoded),
             // Lua also pays for each value that it gets.
             ("lua, time: 10s, code: 'return #packet.p.body'", decoded + 40_000 * 8 / 10),
         ];

@@ -4,6 +4,9 @@ use std::io::{ErrorKind, Write};
 use std::net::Shutdown;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use super::server::{Client, Server, post, until};
 
 const CHUNKED: &str = "Transfer-Encoding: chunked\r\n";
@@ -134,4 +137,48 @@ fn a_proxy_passes_both_bodies_on_while_they_come() {
     assert_eq!(client.chunk(), "");
     let answer = front.ask(&post("/", "", "three"));
     assert_eq!((answer.status, answer.text()), (200, "three".to_owned()));
+}
+
+/// A request whose body is compressed.
+fn packed(target: &str, coding: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "POST {target} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n\
+         Content-Encoding: {coding}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes()).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+#[test]
+fn a_compressed_body_is_decoded_within_limits() {
+    for options in ["body_size_max: 100KiB", "stream: true, body_size_max: 100KiB"] {
+        let server = Server::start(options);
+        let ask = |target, coding, body: &[u8]| {
+            let mut client = server.client();
+            client.send(packed(target, coding, body));
+            client.answer(true)
+        };
+        let answer = ask("/echo", "gzip", &gzip(r#"{"a": "b"}"#));
+        assert_eq!((answer.status, answer.text()), (200, r#"{"a": "b"}"#.to_owned()), "{options}");
+        let answer = ask("/echo", "br", b"x");
+        assert_eq!((answer.status, answer.header("accept-encoding")), (415, Some("gzip")));
+    }
+    let server = Server::start("body_size_max: 100KiB");
+    let ask = |body: &[u8]| {
+        let mut client = server.client();
+        client.send(packed("/json", "gzip", body));
+        client.answer(true)
+    };
+    let answer = ask(&gzip(r#"{"a": "b"}"#));
+    let fields: serde_json::Value = serde_json::from_str(&answer.text()).expect("JSON");
+    assert_eq!(fields["body"]["a"], "b");
+    assert!(fields["header"].get("content-encoding").is_none(), "{fields}");
+    assert_eq!(ask(&gzip(&"x".repeat(200 << 10))).status, 413);
+    assert_eq!(ask(b"no gzip at all").status, 400);
 }

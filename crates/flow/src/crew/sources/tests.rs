@@ -109,6 +109,8 @@ fn shared() -> Arc<Shared> {
         blocking: PoolSize::fixed(1),
         inputs: BTreeMap::new(),
         outputs: BTreeMap::new(),
+        calls: BTreeMap::new(),
+        called: Vec::new(),
         supervisor: None,
         halt: Arc::new(Halt::new(board, bell)),
         stop_deadline: LIMIT,

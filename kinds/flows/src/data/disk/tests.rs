@@ -12,7 +12,7 @@ use futures_util::poll;
 use sinew_flow::Value;
 use tempfile::TempDir;
 
-use super::super::cbor;
+use sinew_flow::cbor;
 use super::*;
 use crate::testing::run;
 

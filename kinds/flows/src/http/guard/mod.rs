@@ -11,10 +11,10 @@ mod token;
 pub(crate) mod validate;
 pub(crate) mod verify;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use bytestring::ByteString;
 use sinew_flow::{Error, Value};
+
+use crate::script::library;
 
 /// The output of these kinds, by index of their tables.
 const OUT: usize = 1;
@@ -29,5 +29,5 @@ pub(crate) fn header(packet: &Value, name: &str) -> Result<Option<ByteString>, E
 
 /// Seconds of the time of day: tokens and signatures of others name it. Before 1970 it is that.
 fn now_s() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+    library::now_ms().div_euclid(1000)
 }

@@ -10,7 +10,7 @@ use sinew_flow::{Error, Value};
 use super::Scope;
 use super::budget::{charge, make};
 use super::convert::{is_to_come, look, to_cel, weight};
-use super::types::{CelBool, CelInt, CelOptional};
+use super::types::{CelBool, CelOptional};
 use super::value::{CowVal, Val};
 
 /// A way into a variable.

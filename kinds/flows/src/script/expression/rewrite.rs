@@ -273,12 +273,13 @@ impl Rewriter<'_> {
             (Want::Presence, value) => {
                 Ok(Expr::Literal(LiteralValue::Boolean(CelBool::from(value.is_some()))))
             }
-            (Want::Value, Some(text)) => Ok(literal(text)),
+            // Only what a packet brings is asked for its size.
+            (Want::Value | Want::Size, Some(text)) => Ok(literal(text)),
             (Want::Optional, Some(text)) => {
                 Ok(optional("of", vec![IdedExpr { id: 0, expr: literal(text) }]))
             }
             (Want::Optional, None) => Ok(optional("none", vec![])),
-            (Want::Value, None) => {
+            (Want::Value | Want::Size, None) => {
                 let message = format!("the environment has no variable {name}");
                 let help = format!("set it, or give a default: env.?{name}.orValue('...')");
                 Err(self.refusal(name, message, help))

@@ -1,5 +1,7 @@
 //! Times, as milliseconds since 1970-01-01T00:00:00Z, and what they are in words.
 
+use std::cell::Cell;
+
 use jiff::fmt::strtime::{self, BrokenDownTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp, Zoned};
@@ -13,8 +15,29 @@ pub(super) const WORK: u64 = 200;
 /// Longest pattern, and longest text that is read, in bytes. A pattern may ask for padding.
 const LEN_MAX: usize = 256;
 
-pub(super) fn now_ms() -> i64 {
-    Timestamp::now().as_millisecond()
+thread_local! {
+    /// The time that a test says it is.
+    static PRETENDED_MS: Cell<Option<i64>> = const { Cell::new(None) };
+}
+
+/// The time, in ms since 1970; for a test what it says.
+pub(crate) fn now_ms() -> i64 {
+    PRETENDED_MS.get().unwrap_or_else(|| Timestamp::now().as_millisecond())
+}
+
+/// On this thread it is this time, until what this returns is dropped.
+pub(crate) fn pretend(now_ms: i64) -> Pretended {
+    PRETENDED_MS.set(Some(now_ms));
+    Pretended
+}
+
+/// It is the time of a test.
+pub(crate) struct Pretended;
+
+impl Drop for Pretended {
+    fn drop(&mut self) {
+        PRETENDED_MS.set(None);
+    }
 }
 
 pub(super) fn format(given: &Given<'_>) -> Result<Value, String> {

@@ -186,7 +186,7 @@ fn identifiers_have_their_form_and_differ() {
     }
     let id = text("uuid7", &[]).replace('-', "");
     let time = i64::from_str_radix(&id[..12], 16).expect("hex");
-    assert!(time <= moment::now_ms() && time > 1_700_000_000_000, "{id}");
+    assert!(time <= now_ms() && time > 1_700_000_000_000, "{id}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Values as bytes: CBOR (RFC 8949), so that a foreign program can read what a store holds.
+//! Values as bytes: CBOR (RFC 8949), so that a foreign program can read what is kept or sent.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use minicbor::data::Type;
 use minicbor::{Decoder, Encoder, decode, encode};
-use sinew_flow::{Error, Map, Value};
+use crate::{Error, Map, Value};
 
-/// Deepest nesting of a value in a store: who reads it calls itself for each level.
+/// Deepest nesting of a value: who reads it calls itself for each level.
 const DEPTH_MAX: usize = 128;
 
 /// A value as bytes.
 ///
 /// # Errors
 /// It is longer than `len_max` bytes (413), nested too deep, or bytes that are still to come.
-pub(super) fn bytes(value: &Value, len_max: usize) -> Result<Bytes, Error> {
+pub fn bytes(value: &Value, len_max: usize) -> Result<Bytes, Error> {
     let mut to = Encoder::new(Vec::new());
     write(&mut to, value, len_max, DEPTH_MAX)?;
     Ok(exactly(to.into_writer()))
@@ -55,8 +55,8 @@ fn write(
         }
         Value::Document(_) => return write(to, &value.resolve()?, len_max, levels),
         Value::Stream(_) => {
-            let what = "bytes that are still to come cannot be kept; let the node before it gather \
-                        the body";
+            let what = "bytes that are still to come cannot be kept or sent; let the node before it \
+                        gather the body";
             return Err(Error::new(what));
         }
     };
@@ -68,7 +68,7 @@ fn write(
 ///
 /// # Errors
 /// They are none.
-pub(super) fn value(bytes: &[u8]) -> Result<Value, Error> {
+pub fn value(bytes: &[u8]) -> Result<Value, Error> {
     let mut from = Decoder::new(bytes);
     let value = read(&mut from, DEPTH_MAX)?;
     if from.position() < bytes.len() { Err(broken("more than one value")) } else { Ok(value) }
@@ -107,13 +107,13 @@ fn read(from: &mut Decoder<'_>, levels: usize) -> Result<Value, Error> {
 ///
 /// # Errors
 /// It is no list (409).
-pub(super) fn appended(before: Option<&[u8]>, element: &[u8], keep: u64) -> Result<Bytes, Error> {
+pub fn appended(before: Option<&[u8]>, element: &[u8], keep: u64) -> Result<Bytes, Error> {
     let before = before.unwrap_or(&[0x80]);
     let mut from = Decoder::new(before);
     let wrong = |error: decode::Error| broken(&error.to_string());
     if from.datatype().map_err(wrong)? != Type::Array {
         return Err(
-            Error::new("the entry is no list, and only to a list can be appended").with_status(409)
+            Error::new("the value is no list, and only to a list can be appended").with_status(409)
         );
     }
     let len = from.array().map_err(wrong)?.unwrap_or(0);
@@ -136,17 +136,17 @@ fn exactly(bytes: Vec<u8>) -> Bytes {
 
 fn too_long(len_max: usize) -> Error {
     Error::new(format_args!(
-        "the value is longer than {len_max} bytes, the store's 'value_max'; keep less in one entry"
+        "the value is longer than {len_max} bytes, the limit; make it shorter"
     ))
     .with_status(413)
 }
 
 fn too_deep() -> Error {
-    Error::new(format_args!("a value in a store is nested {DEPTH_MAX} levels deep at most"))
+    Error::new(format_args!("a value that is kept or sent is nested {DEPTH_MAX} levels deep at most"))
 }
 
 fn broken(reason: &str) -> Error {
-    Error::new(format_args!("the entry is broken: {reason}; delete it, or the store's file"))
+    Error::new(format_args!("the bytes are no value: {reason}"))
 }
 
 #[cfg(test)]

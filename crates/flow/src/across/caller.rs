@@ -1,0 +1,216 @@
+//! The side that calls: a node that stands for one of another domain, and the connection behind it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixDatagram as StdDatagram, UnixStream as StdStream};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use bytestring::ByteString;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use tokio::io::Interest;
+use tokio::net::UnixDatagram;
+use tokio::sync::oneshot;
+use tokio::task::spawn_local;
+use tokio::time::sleep;
+
+use super::CALLS_MAX;
+use super::connection::Connection;
+use super::frame::{Call, Frame};
+use crate::path::program::StandIn;
+use crate::tell::Teller;
+use crate::{Ahead, At, Error, FlowNode, Reply, Step, Value};
+
+/// Between the end of a connection and the next one: who dies at once is not called in a storm.
+const PAUSE: Duration = Duration::from_millis(10);
+/// The other side has this part of the time that is left, so that what it says of a deadline is
+/// heard.
+const PART_OF_TIME: f64 = 0.95;
+/// Bytes of a packet for one unit of work.
+const BYTES_PER_UNIT: usize = 16;
+
+/// The callers of a worker, by domain of the plan.
+pub(crate) type Callers = BTreeMap<usize, Rc<Caller>>;
+
+/// What stands for nodes of these domains.
+pub(crate) fn stand_in(callers: &Callers) -> StandIn {
+    let callers = callers.clone();
+    Rc::new(move |plan, to| {
+        let node = &plan.nodes[to.node];
+        let caller = Rc::clone(callers.get(&node.domain)?);
+        let (name, input) = (node.name.as_str().into(), node.kind.port_name(to.port).into());
+        Some(Box::new(Across { caller, node: name, input }))
+    })
+}
+
+/// Calls one domain, for one worker.
+pub(crate) struct Caller {
+    domain: ByteString,
+    door: OwnedFd,
+    teller: Teller,
+    /// Over which it calls, while somebody is there.
+    connection: RefCell<Option<Rc<Connection>>>,
+    waiting: RefCell<HashMap<u64, oneshot::Sender<(Reply, u64)>>>,
+    next_id: Cell<u64>,
+}
+
+impl Caller {
+    /// Of the domain with this name behind a door.
+    pub(crate) fn new(domain: &str, door: OwnedFd, teller: Teller) -> Caller {
+        Caller {
+            domain: domain.into(),
+            door,
+            teller,
+            connection: RefCell::default(),
+            waiting: RefCell::default(),
+            next_id: Cell::new(0),
+        }
+    }
+
+    /// Sees to it that there is a connection whenever somebody is there, as long as the worker
+    /// lives.
+    pub(crate) fn begin(self: &Rc<Caller>) {
+        let caller = Rc::clone(self);
+        spawn_local(async move {
+            loop {
+                if let Err(error) = caller.serve().await {
+                    let name = &caller.domain;
+                    caller.teller.say(format_args!("calls of domain '{name}': {error}"));
+                }
+                caller.connection.take();
+                // Who waits hears that nobody will answer.
+                caller.waiting.take();
+                sleep(PAUSE).await;
+            }
+        });
+    }
+
+    /// Whether somebody is there.
+    #[cfg(test)]
+    pub(super) fn is_connected(&self) -> bool {
+        self.connection.borrow().is_some()
+    }
+
+    /// Makes a connection, and hears what comes over it until it ends.
+    async fn serve(&self) -> io::Result<()> {
+        let (ours, theirs) = StdStream::pair()?;
+        self.hand_over(theirs).await?;
+        let connection = Rc::new(Connection::new(ours)?);
+        let hears = async {
+            let mut come = BytesMut::new();
+            while let Some(frame) = connection.hear(&mut come).await? {
+                match frame {
+                    Frame::Hello => {
+                        *self.connection.borrow_mut() = Some(Rc::clone(&connection));
+                    }
+                    Frame::Reply { id, work, reply } => {
+                        // Nobody waits for it any more: then it was cancelled.
+                        if let Some(waits) = self.waiting.borrow_mut().remove(&id) {
+                            let _ = waits.send((reply, work));
+                        }
+                    }
+                    Frame::Call(_) | Frame::Cancel { .. } => {
+                        return Err(io::Error::other("a frame that only a caller says"));
+                    }
+                }
+            }
+            Ok(())
+        };
+        tokio::select! {
+            ended = hears => ended,
+            () = connection.say_rest() => Ok(()),
+        }
+    }
+
+    /// Hands an end of a connection through the door. There it waits until somebody takes it.
+    async fn hand_over(&self, end: StdStream) -> io::Result<()> {
+        let door = StdDatagram::from(self.door.try_clone()?);
+        door.set_nonblocking(true)?;
+        let door = UnixDatagram::from_std(door)?;
+        door.async_io(Interest::WRITABLE, || send(&door, &end)).await
+    }
+
+    /// Has a node of the other domain answer a packet.
+    async fn call(&self, at: At<'_>, node: &ByteString, input: &ByteString, packet: Value) -> Reply {
+        let Some(connection) = self.connection.borrow().clone() else {
+            return Err(self.failed(503, "is not there"));
+        };
+        if self.waiting.borrow().len() >= CALLS_MAX || connection.is_full() {
+            return Err(self.failed(503, "has not answered those before; it is behind"));
+        }
+        let left = at.flow().deadline().map(|it| it.saturating_duration_since(Instant::now()));
+        let deadline_ms = left.map_or(u64::MAX, |it| it.mul_f64(PART_OF_TIME).as_millis() as u64);
+        let (id, work) = (self.next_id.get(), at.flow().work_left());
+        self.next_id.set(id + 1);
+        let (node, input) = (node.clone(), input.clone());
+        let frame = Frame::Call(Call { id, node, input, deadline_ms, work, packet }).bytes()?;
+        at.flow().spend((frame.len() / BYTES_PER_UNIT) as u64)?;
+        let (sender, answer) = oneshot::channel();
+        self.waiting.borrow_mut().insert(id, sender);
+        let cancel = Cancel { caller: self, connection: &connection, id };
+        connection.say(frame);
+        let answered = answer.await;
+        drop(cancel);
+        let (reply, work) =
+            answered.map_err(|_| self.failed(502, "has ended while it had the packet"))?;
+        at.flow().spend(work)?;
+        reply
+    }
+
+    #[cold]
+    fn failed(&self, status: u16, what: &str) -> Error {
+        let name = &self.domain;
+        Error::new(format_args!("its domain '{name}' {what}")).with_status(status)
+    }
+}
+
+/// Nobody waits for a call any more, once this is dropped.
+struct Cancel<'a> {
+    caller: &'a Caller,
+    connection: &'a Connection,
+    id: u64,
+}
+
+impl Drop for Cancel<'_> {
+    fn drop(&mut self) {
+        let waited = self.caller.waiting.borrow_mut().remove(&self.id).is_some();
+        if waited && let Ok(frame) = (Frame::Cancel { id: self.id }).bytes() {
+            self.connection.say(frame);
+        }
+    }
+}
+
+fn send(door: impl AsFd, end: &StdStream) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    let ends = [end.as_fd()];
+    if !rights.push(SendAncillaryMessage::ScmRights(&ends)) {
+        return Err(io::Error::other("a bug: no room for a descriptor"));
+    }
+    sendmsg(door, &[IoSlice::new(&[0])], &mut rights, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Stands for a node of another domain.
+struct Across {
+    caller: Rc<Caller>,
+    node: ByteString,
+    input: ByteString,
+}
+
+impl FlowNode for Across {
+    /// What ends the run stands in the listener's own domain.
+    fn ahead(&self, _packet: &Value) -> Ahead {
+        Ahead::Ordinary
+    }
+
+    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        Step::wait(async move {
+            Step::answer(self.caller.call(at, &self.node, &self.input, packet).await)
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! What is said over a connection: lists of values as CBOR, each behind its length.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use bytestring::ByteString;
+
+use super::FRAME_LEN_MAX;
+use crate::value::cbor;
+use crate::{Error, Reply, Value};
+
+/// Bytes of the length before a frame.
+const LEN_LEN: usize = 4;
+
+/// What is said.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Frame {
+    /// By who takes a connection: it serves.
+    Hello,
+    /// A packet for an input of a node.
+    Call(Call),
+    /// Nobody waits for the reply any more.
+    Cancel { id: u64 },
+    /// The reply, and the work that went into it.
+    Reply { id: u64, work: u64, reply: Reply },
+}
+
+/// A packet, where it goes, and what may be spent on it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Call {
+    pub(super) id: u64,
+    pub(super) node: ByteString,
+    pub(super) input: ByteString,
+    pub(super) deadline_ms: u64,
+    pub(super) work: u64,
+    pub(super) packet: Value,
+}
+
+const HELLO: i64 = 0;
+const CALL: i64 = 1;
+const CANCEL: i64 = 2;
+const REPLY: i64 = 3;
+const NOTHING: i64 = 4;
+const FAILED: i64 = 5;
+
+impl Frame {
+    /// As bytes.
+    ///
+    /// # Errors
+    /// Its value is too long (413), or cannot cross: bytes that are still to come.
+    pub(super) fn bytes(self) -> Result<Bytes, Error> {
+        let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        let said = match self {
+            Frame::Hello => vec![Value::Integer(HELLO)],
+            Frame::Call(Call { id, node, input, deadline_ms, work, packet }) => {
+                let (node, input) = (Value::Text(node), Value::Text(input));
+                let limits = [number(deadline_ms), number(work)];
+                let [deadline, work] = limits;
+                vec![Value::Integer(CALL), number(id), node, input, deadline, work, packet]
+            }
+            Frame::Cancel { id } => vec![Value::Integer(CANCEL), number(id)],
+            Frame::Reply { id, work, reply } => {
+                let (verb, value) = match reply {
+                    Ok(Some(value)) => (REPLY, value),
+                    Ok(None) => (NOTHING, Value::Null),
+                    Err(error) => (FAILED, error.to_wire()),
+                };
+                vec![Value::Integer(verb), number(id), number(work), value]
+            }
+        };
+        let value = cbor::bytes(&Value::list(said), FRAME_LEN_MAX)?;
+        let mut frame = BytesMut::with_capacity(LEN_LEN + value.len());
+        frame.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        frame.extend_from_slice(&value);
+        Ok(frame.freeze())
+    }
+
+    /// The first frame of what has come, if all of it is there.
+    ///
+    /// # Errors
+    /// That is none.
+    pub(super) fn take(come: &mut BytesMut) -> Result<Option<Frame>, Error> {
+        let Some(len) = come.first_chunk::<LEN_LEN>() else { return Ok(None) };
+        let len = u32::from_le_bytes(*len) as usize;
+        if len > FRAME_LEN_MAX {
+            return Err(Error::new(format_args!("a frame of {len} bytes")));
+        }
+        if come.len() < LEN_LEN + len {
+            return Ok(None);
+        }
+        let frame = come.split_to(LEN_LEN + len);
+        Frame::of(cbor::value(&frame[LEN_LEN..])?).map(Some)
+    }
+
+    fn of(value: Value) -> Result<Frame, Error> {
+        let wrong = || Error::new("a frame that nobody here says");
+        let Value::List(said) = value else { return Err(wrong()) };
+        let said = Arc::unwrap_or_clone(said);
+        let number = |value: &Value| match value {
+            Value::Integer(number) => u64::try_from(*number).ok(),
+            _ => None,
+        };
+        let frame = match <[Value; 1]>::try_from(said) {
+            Ok([Value::Integer(HELLO)]) => Some(Frame::Hello),
+            Ok(_) => None,
+            Err(said) => match said.as_slice() {
+                [Value::Integer(CANCEL), id] => number(id).map(|id| Frame::Cancel { id }),
+                [Value::Integer(verb), id, work, value] => {
+                    let reply = match *verb {
+                        REPLY => Some(Ok(Some(value.clone()))),
+                        NOTHING => Some(Ok(None)),
+                        FAILED => Error::of_wire(value).map(Err),
+                        _ => None,
+                    };
+                    let both = number(id).zip(number(work)).zip(reply);
+                    both.map(|((id, work), reply)| Frame::Reply { id, work, reply })
+                }
+                [Value::Integer(CALL), id, Value::Text(node), Value::Text(input), ms, work, packet] =>
+                {
+                    let numbers = number(id).zip(number(ms)).zip(number(work));
+                    numbers.map(|((id, deadline_ms), work)| {
+                        let (node, input, packet) = (node.clone(), input.clone(), packet.clone());
+                        Frame::Call(Call { id, node, input, deadline_ms, work, packet })
+                    })
+                }
+                _ => None,
+            },
+        };
+        frame.ok_or_else(wrong)
+    }
+}

@@ -1,0 +1,36 @@
+//! Doors between service domains, through which packets cross: pairs of sockets that outlive the
+//! processes of both sides. A connection that nobody has taken yet waits in one for the next
+//! process.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixDatagram;
+
+use sinew_spec::plan::Plan;
+
+use super::links::Numbers;
+
+/// By who calls and who is called: the end of each.
+#[derive(Default)]
+pub(super) struct Doors(BTreeMap<(usize, usize), (UnixDatagram, UnixDatagram)>);
+
+impl Doors {
+    /// Those of a plan.
+    pub(super) fn open(plan: &Plan) -> io::Result<Doors> {
+        let open = |pair| Ok((pair, UnixDatagram::pair()?));
+        plan.doors().into_iter().map(open).collect::<io::Result<_>>().map(Doors)
+    }
+
+    /// The domains that `domain` calls, each with the descriptor of its door.
+    pub(super) fn calls_of(&self, domain: usize) -> Numbers {
+        let doors = self.0.iter().filter(|((from, _), _)| *from == domain);
+        doors.map(|((_, to), (end, _))| (*to, end.as_raw_fd())).collect()
+    }
+
+    /// The domains that call `domain`.
+    pub(super) fn called_of(&self, domain: usize) -> Numbers {
+        let doors = self.0.iter().filter(|((_, to), _)| *to == domain);
+        doors.map(|((from, _), (_, end))| (*from, end.as_raw_fd())).collect()
+    }
+}
