@@ -15,8 +15,8 @@ use sinew_runtime::confine::check_user;
 use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::{Plan, TargetMachine};
 use sinew_spec::{
-    Diagnostic, GuestImage, SpecSource, TEXT_LEN_MAX, compile, diagnose, images_of, kinds_of_image,
-    render, wanted_of,
+    Diagnostic, Found, GuestImage, SpecSource, TEXT_LEN_MAX, compile, diagnose, examine, images_of,
+    kinds_of_image, render_each, wanted_of,
 };
 
 use crate::answer::{BAD_REQUEST, error_json, print};
@@ -61,29 +61,33 @@ pub(crate) fn load(
     nodes: &Kinds,
     machine: &TargetMachine,
 ) -> Result<Loaded, LoadError> {
+    let spec = read_spec(path, overrides, machine)?;
+    match compile(&source(&spec), &nodes.catalogue(), machine) {
+        Ok(plan) => Ok(Loaded { spec, plan }),
+        Err(diagnostics) => Err(LoadError::Spec(spec.text, diagnostics, vec![])),
+    }
+}
+
+/// The spec in `path`, with all that is read for it.
+fn read_spec(
+    path: &Path,
+    overrides: &[String],
+    machine: &TargetMachine,
+) -> Result<Spec, LoadError> {
     let file = path.display().to_string();
     let text = read(path).map_err(|error| LoadError::Request(format!("{file}: {error}")))?;
     let overrides = overrides.iter().map(|text| split(text)).collect::<Result<Vec<_>, _>>()?;
-    let kinds = nodes.catalogue();
     let base = folder_of(path);
     let images = read_images(&text, &base);
     let outside = outside::bring(wanted_of(&text, &overrides), &base);
     outside::know(&outside);
-    let source = SpecSource {
-        file: &file,
-        text: &text,
-        overrides: &overrides,
-        images: &images,
-        outside: &outside,
-    };
-    match compile(&source, &kinds, machine) {
-        Ok(plan) => {
-            let machine = machine.clone();
-            let spec = Spec { file, text, base, overrides, images, outside, machine };
-            Ok(Loaded { spec, plan })
-        }
-        Err(diagnostics) => Err(LoadError::Spec(text, diagnostics, vec![])),
-    }
+    Ok(Spec { file, text, base, overrides, images, outside, machine: machine.clone() })
+}
+
+/// The spec as the compiler takes it.
+fn source(spec: &Spec) -> SpecSource<'_> {
+    let Spec { file, text, overrides, images, outside, .. } = spec;
+    SpecSource { file, text, overrides, images, outside }
 }
 
 /// The tables of kinds of the images that a spec names; why not, of one that cannot be read.
@@ -114,55 +118,63 @@ pub(crate) fn kinds_of(path: &Path, nodes: &Kinds) -> Result<Vec<&'static Kind>,
     Ok(all)
 }
 
-/// [`load`]s the spec, then makes every node, as a domain would at its start, and drops it again:
-/// so the files that nodes read are checked too, and the users that domains run as.
+/// [`load`]s the spec and makes every node, as a domain would at its start, and drops it again: so
+/// the files that nodes read are checked too, and the users that domains run as. Of a graph that
+/// the compiler refuses, its parts are looked at all the same.
 pub(crate) fn load_and_make(
     path: &Path,
     overrides: &[String],
     nodes: &Kinds,
     machine: &TargetMachine,
 ) -> Result<Loaded, LoadError> {
-    let loaded = load(path, overrides, nodes, machine)?;
-    let plan = &loaded.plan;
+    let spec = read_spec(path, overrides, machine)?;
+    let examined = examine(&source(&spec), &nodes.catalogue(), machine);
     let (mut placed, mut others) = (Vec::new(), Vec::new());
-    for domain in &plan.domains {
-        if let Err(error) = check_user(domain) {
-            let text = error.to_string();
-            let (message, help) = text.split_once("; ").unwrap_or((&text, ""));
-            placed.push((domain.user_span, message.to_owned(), help.to_owned()));
+    if let Some(plan) = &examined.plan {
+        placed = refused_domains(plan);
+        let refused = |at: usize| {
+            let refused = nodes.check_node(plan, at, &spec.base).err().unwrap_or_default();
+            refused.into_iter().map(move |refusal| (at, refusal))
+        };
+        let mut refused: Vec<_> = (0..plan.nodes.len()).flat_map(refused).collect();
+        // What only follows is said where nothing else is.
+        let is_cause = |(_, it): &(usize, sinew_core::Refusal)| !it.follows;
+        if !examined.is_good() || refused.iter().any(is_cause) {
+            refused.retain(is_cause);
         }
-        let Some(guest) = domain.guest() else { continue };
-        if let Some(missing) = (BoardRow::of(guest.board).missing)() {
-            let (message, help) = missing.split_once("; ").unwrap_or((&missing, ""));
-            placed.push((guest.image_span, message.to_owned(), help.to_owned()));
-        }
-    }
-    for (index, node) in plan.nodes.iter().enumerate() {
-        for refusal in nodes.check_node(plan, index, &loaded.spec.base).err().unwrap_or_default() {
+        for (at, refusal) in refused {
             match refusal.span {
                 Some(span) => placed.push((span, refusal.message, refusal.help)),
                 None => others.push(Refusal {
-                    file: loaded.spec.file.clone(),
-                    line: node.line,
-                    node: node.name.clone(),
+                    file: spec.file.clone(),
+                    line: plan.nodes[at].line,
+                    node: plan.nodes[at].name.clone(),
                     text: refusal.to_string(),
                 }),
             }
         }
     }
-    if placed.is_empty() && others.is_empty() {
-        return Ok(loaded);
+    match examined.finish(&source(&spec), placed) {
+        Ok(plan) if others.is_empty() => Ok(Loaded { spec, plan }),
+        made => Err(LoadError::Spec(spec.text, made.err().unwrap_or_default(), others)),
     }
-    let Spec { file, text, overrides, images, outside, .. } = loaded.spec;
-    let source = SpecSource {
-        file: &file,
-        text: &text,
-        overrides: &overrides,
-        images: &images,
-        outside: &outside,
+}
+
+/// What is wrong with domains: users and boards that this machine lacks.
+fn refused_domains(plan: &Plan) -> Vec<Found> {
+    let apart = |span, text: &str| {
+        let (message, help) = text.split_once("; ").unwrap_or((text, ""));
+        (span, message.to_owned(), help.to_owned())
     };
-    let diagnostics = diagnose(&source, placed);
-    Err(LoadError::Spec(text, diagnostics, others))
+    let mut refused = Vec::new();
+    for domain in &plan.domains {
+        let user = check_user(domain).err();
+        refused.extend(user.map(|error| apart(domain.user_span, &error.to_string())));
+        let Some(guest) = domain.guest() else { continue };
+        let missing = (BoardRow::of(guest.board).missing)();
+        refused.extend(missing.map(|missing| apart(guest.image_span, &missing)));
+    }
+    refused
 }
 
 /// [`load_and_make`]s the spec, then tries whether the sources can have what they open, such as a
@@ -175,13 +187,13 @@ pub(crate) fn load_to_run(
     machine: &TargetMachine,
 ) -> Result<Loaded, LoadError> {
     let loaded = load_and_make(path, overrides, nodes, machine)?;
-    let Loaded { spec: Spec { file, text, base, overrides, images, outside, .. }, plan } = &loaded;
+    let Loaded { spec, plan } = &loaded;
     if (0..plan.nodes.len()).any(|node| plan.is_flow(node)) {
         try_spans().map_err(|error| LoadError::Request(error.to_string()))?;
     }
     let (mut held, mut refused) = (Vec::new(), Vec::new());
     for index in 0..plan.nodes.len() {
-        match nodes.try_open(plan, index, base) {
+        match nodes.try_open(plan, index, &spec.base) {
             Ok(open) => held.extend(open),
             Err(refusal) => refused.push(refusal),
         }
@@ -190,7 +202,7 @@ pub(crate) fn load_to_run(
         return Ok(loaded);
     }
     let placed = refused.into_iter().map(|it| (it.span.unwrap_or_default(), it.message, it.help));
-    let diagnostics = diagnose(&SpecSource { file, text, overrides, images, outside }, placed);
+    let diagnostics = diagnose(&source(spec), placed);
     Err(LoadError::Spec(loaded.spec.text, diagnostics, vec![]))
 }
 
@@ -233,8 +245,8 @@ impl LoadError {
             LoadError::Request(text) => error_json(text),
             LoadError::Spec(_, diagnostics, refusals) => {
                 let diagnostics = hidden(diagnostics);
-                let placed = diagnostics.iter().map(Diagnostic::to_json);
-                let errors: Vec<_> = placed.chain(refusals.iter().map(Refusal::to_json)).collect();
+                let shown = diagnostics.iter().map(Diagnostic::to_json);
+                let errors = in_order(&diagnostics, shown, refusals, Refusal::to_json);
                 json!({ "errors": errors })
             }
         }
@@ -255,14 +267,30 @@ impl LoadError {
         let text = match self {
             LoadError::Request(text) => format!("error: {text}\n"),
             LoadError::Spec(text, diagnostics, refusals) => {
-                let lines: String = refusals.iter().map(Refusal::to_line).collect();
-                render(&hidden(diagnostics), text, color) + &lines
+                let diagnostics = hidden(diagnostics);
+                let shown = render_each(&diagnostics, text, color);
+                in_order(&diagnostics, shown, refusals, Refusal::to_line).concat()
             }
         };
         // If standard error is closed, nobody wants to know; the exit status still tells.
         let _ = stderr().write_all(text.as_bytes());
         ExitCode::from(BAD_REQUEST)
     }
+}
+
+/// What is shown of all errors, in the order of the text.
+fn in_order<T>(
+    diagnostics: &[Diagnostic],
+    shown: impl IntoIterator<Item = T>,
+    refusals: &[Refusal],
+    show: impl Fn(&Refusal) -> T,
+) -> Vec<T> {
+    // What stands in no line comes last.
+    let line = |it: &Diagnostic| if it.line == 0 { usize::MAX } else { it.line };
+    let refusals = refusals.iter().map(|it| (it.line as usize, show(it)));
+    let mut all: Vec<_> = diagnostics.iter().map(line).zip(shown).chain(refusals).collect();
+    all.sort_by_key(|(line, _)| *line);
+    all.into_iter().map(|(_, shown)| shown).collect()
 }
 
 /// What nodes say of their parameters may hold what nobody is shown.

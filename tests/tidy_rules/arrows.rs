@@ -141,6 +141,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["place"],
             &["flows", "limits", "options", "requires", "shapes"],
             &["assemble"],
+            &["parts"],
+            &["examine"],
         ],
     ),
     (

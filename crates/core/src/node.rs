@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sinew_plan::catalogue::{Direction, Kind, MessageType, ParameterValue};
-use sinew_plan::plan::{End, Link, Node as PlanNode, Plan};
+use sinew_plan::plan::{Domain, End, Link, NOWHERE, Node as PlanNode, Plan};
 use sinew_plan::{Item, Span};
 
 use crate::fault::Fault;
@@ -182,7 +182,8 @@ pub struct Parameters<'a> {
 impl<'a> Parameters<'a> {
     /// What a node is made of.
     pub fn of(plan: &'a Plan, node: &'a PlanNode, base: &'a Path) -> Parameters<'a> {
-        let period_ns = plan.domains[node.domain].realtime().map_or(0, |domain| domain.period_ns);
+        let domain = plan.domains.get(node.domain).and_then(Domain::realtime);
+        let period_ns = domain.map_or(0, |domain| domain.period_ns);
         let (values, spans) = (&node.values, &node.spans);
         Parameters {
             kind: node.kind,
@@ -201,13 +202,29 @@ impl<'a> Parameters<'a> {
             Some((plan, domain)) => (&*plan.nodes, domain),
             None => (&[][..], 0),
         };
-        nodes.iter().filter(move |node| node.domain == home)
+        nodes.iter().filter(move |node| are_neighbours(node.domain, home))
+    }
+
+    /// Whether a neighbour of this kind, and of this name if one is given, may be missing only
+    /// because it is faulty: that it is missing follows then from what is said of it.
+    pub fn is_left_out(&self, kind: &str, name: Option<&str>) -> bool {
+        let Some((plan, home)) = self.home else { return false };
+        plan.left_out.iter().flatten().any(|node| {
+            are_neighbours(node.domain, home)
+                && node.kind.is_none_or(|it| it.name == kind)
+                && name.is_none_or(|name| node.name == name)
+        })
     }
 
     /// What one of [`Parameters::neighbours`] is made of.
     pub fn of_neighbour(&self, node: &'a PlanNode) -> Option<Parameters<'a>> {
         self.home.map(|(plan, _)| Parameters::of(plan, node, self.base))
     }
+}
+
+/// Whether nodes of these domains are neighbours: one whose domain is not known may be in any.
+fn are_neighbours(one: usize, other: usize) -> bool {
+    one == other || [one, other].contains(&NOWHERE)
 }
 
 /// What crosses the links of a node, with its ports.

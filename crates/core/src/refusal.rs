@@ -15,6 +15,9 @@ pub struct Refusal {
     pub message: String,
     /// What to write instead; may be empty.
     pub help: String,
+    /// Whether it only follows from what is wrong with another node, which says so itself: then
+    /// nobody is shown it who is shown that.
+    pub follows: bool,
 }
 
 /// A node, or all that is wrong with its parameters.
@@ -23,13 +26,24 @@ pub type Made<T> = Result<Box<T>, Vec<Refusal>>;
 impl Refusal {
     /// Something is wrong at this place.
     pub fn new(span: Span, message: impl Into<String>, help: impl Into<String>) -> Refusal {
-        Refusal { span: Some(span), message: message.into(), help: help.into() }
+        Refusal { span: Some(span), ..Refusal::of_node(message, help) }
+    }
+
+    /// Something is wrong with the node, and stands nowhere in particular.
+    pub fn of_node(message: impl Into<String>, help: impl Into<String>) -> Refusal {
+        Refusal { span: None, message: message.into(), help: help.into(), follows: false }
+    }
+
+    /// The same, and whether it only follows from what is wrong with another node.
+    #[must_use]
+    pub fn following(self, follows: bool) -> Refusal {
+        Refusal { follows, ..self }
     }
 }
 
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Refusal {
-        Refusal { span: None, message: fault.text().to_owned(), help: String::new() }
+        Refusal::of_node(fault.text(), "")
     }
 }
 

@@ -65,8 +65,7 @@ impl FlowEntry {
         let Make::Source(make) = self.make else { return Ok(None) };
         let Ok(source) = make(parameters) else { return Ok(None) };
         source.try_open().map_err(|(parameter, fault)| {
-            let span = Some(parameters.span(parameter));
-            Refusal { span, message: fault.to_string(), help: String::new() }
+            Refusal::new(parameters.span(parameter), fault.to_string(), "")
         })
     }
 }

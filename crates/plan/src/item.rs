@@ -103,3 +103,30 @@ fn place(lines: &[(u32, u32)], offset: u32) -> Option<u32> {
     let (text_start, start) = lines[line];
     Some(start + (offset - text_start))
 }
+
+/// Where the lines of a text begin.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    /// Those of this text.
+    pub fn new(text: &str) -> Lines {
+        let breaks = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        Lines { starts: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect() }
+    }
+
+    /// Line of the byte at `offset`, from 1.
+    pub fn line(&self, offset: usize) -> usize {
+        self.starts.partition_point(|&start| start <= offset)
+    }
+
+    /// The first byte of a line, counted from 1.
+    ///
+    /// # Panics
+    /// If the text has no such line.
+    pub fn start(&self, line: usize) -> usize {
+        self.starts[line - 1]
+    }
+}

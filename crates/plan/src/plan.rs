@@ -11,7 +11,7 @@ pub use requirement::{Bound, Isolation, RequiredOf, Requirement};
 use std::collections::BTreeSet;
 
 use crate::catalogue::{Direction, Kind, MessageType, ParameterValue, Port, RunsIn};
-use crate::{Item, Span};
+use crate::{Item, Lines, Span};
 
 /// A graph, ready to be run.
 #[derive(Clone, Debug)]
@@ -34,6 +34,43 @@ pub struct Plan {
     pub requirements: Vec<Requirement>,
     /// What the plan decided otherwise than the spec asked, and why; a sentence each.
     pub notes: Vec<String>,
+    /// `None` of the plan of a good graph, which alone can run. Of a faulty one there are only
+    /// parts here: the nodes that can be looked at for themselves, the links between them that
+    /// carry messages, and in this list the nodes that cannot.
+    pub left_out: Option<Vec<LeftOut>>,
+    /// What it was made of.
+    pub text: SpecText,
+}
+
+/// A node of a faulty graph that is no part of its plan, because it is faulty itself.
+#[derive(Clone, Debug)]
+pub struct LeftOut {
+    /// Name.
+    pub name: String,
+    /// Its kind, if that is known.
+    pub kind: Option<&'static Kind>,
+    /// As [`Node::domain`].
+    pub domain: usize,
+}
+
+/// In place of the index of a domain, in the parts of a faulty graph: the node's domain is not
+/// known, and could be any.
+pub const NOWHERE: usize = usize::MAX;
+
+/// The text that a plan was made of.
+#[derive(Clone, Debug, Default)]
+pub struct SpecText {
+    /// The file, as the user named it.
+    pub file: String,
+    /// Its lines.
+    pub lines: Lines,
+}
+
+impl SpecText {
+    /// The line in which a place stands, from 1; `None` of one on the command line.
+    pub fn line(&self, span: Span) -> Option<usize> {
+        (span.source == 0).then(|| self.lines.line(span.start as usize))
+    }
 }
 
 /// A fault domain: one OS process.
@@ -213,7 +250,7 @@ pub struct Node {
     pub name: String,
     /// Its kind.
     pub kind: &'static Kind,
-    /// Index into [`Plan::domains`].
+    /// Index into [`Plan::domains`], or [`NOWHERE`].
     pub domain: usize,
     /// Index into that domain's threads; 0 in a service domain, where each node has its own.
     pub thread: usize,

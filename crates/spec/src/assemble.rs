@@ -1,27 +1,27 @@
 //! The last step: a graph without errors becomes a plan. Here every link option is decided.
 
 use sinew_plan::plan::{
-    Domain, Link, Node, Plan, Realtime, Role, ServiceDomain, TargetMachine, Wait,
+    Link, Node, Plan, Realtime, Role, ServiceDomain, SpecText, TargetMachine, Wait,
 };
 
-use crate::draft;
+use crate::draft::{self, Draft};
 use crate::firewall::{self, ThreadWaits};
 use crate::join::{Joined, show};
 use crate::options::decide;
 use crate::order::sort;
 use crate::picture;
-use crate::place::{Graph, Reach, cpus, periods, release, threads};
+use crate::place::{Graph, Home, Reach, cpus, periods, release, threads};
 use crate::requires;
 use crate::shapes::shape;
 
 /// Makes the plan; `None` if releases or periods are wrong, which is reported.
-pub(crate) fn plan(graph: Graph<'_, '_>, machine: &TargetMachine) -> Option<Plan> {
-    let Graph { draft, homes, .. } = &graph;
+pub(crate) fn plan(graph: &Graph<'_, '_>, machine: &TargetMachine) -> Option<Plan> {
+    let Graph { draft, homes, .. } = graph;
     let mut notes = Vec::new();
-    let mut threads = threads(&graph);
-    release(&graph, &mut threads, &mut notes);
+    let mut threads = threads(graph);
+    release(graph, &mut threads, &mut notes);
     let good = draft.report.is_empty();
-    let periods = if good { periods(&graph, &threads) } else { Vec::new() };
+    let periods = if good { periods(graph, &threads) } else { Vec::new() };
     if !draft.report.is_empty() {
         return None;
     }
@@ -30,13 +30,10 @@ pub(crate) fn plan(graph: Graph<'_, '_>, machine: &TargetMachine) -> Option<Plan
     for (node, home) in homes.iter().enumerate() {
         members[home.domain].push(node);
     }
-    let links = links(&graph, &mut notes);
-    let (stop_order, rank) = stop_order(&graph);
-    let domains = stop_order.iter().map(|&at| Domain {
-        name: draft.domains[at].name.text.to_owned(),
-        user: draft.domains[at].user.map(|user| user.text.to_owned()),
-        user_span: draft.domains[at].user.map(|user| user.span).unwrap_or_default(),
-        role: match &draft.domains[at].role {
+    let links = links(graph, &mut notes);
+    let (stop_order, rank) = stop_order(graph);
+    let domains = stop_order.iter().map(|&at| {
+        draft.domains[at].planned(match &draft.domains[at].role {
             draft::Role::Realtime(realtime) => Role::Realtime(Realtime {
                 period_ns: periods[at].0,
                 deadline_ns: periods[at].1,
@@ -48,31 +45,39 @@ pub(crate) fn plan(graph: Graph<'_, '_>, machine: &TargetMachine) -> Option<Plan
                 let nodes = std::mem::take(&mut members[at]);
                 Role::Service(ServiceDomain { nodes, ..service.plan.clone() })
             }
-        },
-    });
-    let domains = domains.collect();
-    let nodes = draft.nodes.iter().zip(homes).enumerate().filter_map(|(at, (node, home))| {
-        Some(Node {
-            name: draft.name(at).into_owned(),
-            kind: node.kind?,
-            domain: rank[home.domain],
-            thread: home.thread,
-            values: node.values.clone(),
-            spans: node.spans.clone(),
-            actuators: node.actuators.clone(),
-            entries: node.entries.clone(),
-            written: node.written.clone(),
-            line: draft.lines.line(node.span.start as usize) as u32,
         })
     });
+    let domains = domains.collect();
+    let nodes = homes.iter().enumerate();
+    let nodes = nodes.filter_map(|(at, home)| node(draft, at, rank[home.domain], home.thread));
     let requirements = requires::all(draft, &graph.joined, &rank);
     let (name, hold, nodes) = (draft.name.to_owned(), draft.hold, nodes.collect());
-    let flow_links = graph.flow_links;
-    let mut plan = Plan { name, hold, domains, nodes, links, flow_links, requirements, notes };
+    let flow_links = graph.flow_links.clone();
+    let text = SpecText { file: draft.file.to_owned(), lines: draft.lines.clone() };
+    let left_out = None;
+    let mut plan =
+        Plan { name, hold, domains, nodes, links, flow_links, requirements, notes, left_out, text };
     park_if_crowded(&mut plan, machine);
     shape(&mut plan, machine);
     requires::notes(&mut plan);
     Some(plan)
+}
+
+/// A node of the draft, in this domain and thread of the plan; `None` if its kind is unknown.
+pub(crate) fn node(draft: &Draft<'_>, at: usize, domain: usize, thread: usize) -> Option<Node> {
+    let node = &draft.nodes[at];
+    Some(Node {
+        name: draft.name(at).into_owned(),
+        kind: node.kind?,
+        domain,
+        thread,
+        values: node.values.clone(),
+        spans: node.spans.clone(),
+        actuators: node.actuators.clone(),
+        entries: node.entries.clone(),
+        written: node.written.clone(),
+        line: draft.lines.line(node.span.start as usize) as u32,
+    })
 }
 
 /// Domains in the order in which they stop, and the place of each in it: the core, who commands
@@ -108,10 +113,8 @@ fn stop_order(graph: &Graph<'_, '_>) -> (Vec<usize>, Vec<usize>) {
 fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
     let decided = graph.joined.iter().map(|joined| {
         let &Joined { from, to, link, .. } = joined;
-        let (a, b) = (graph.homes[from.node], graph.homes[to.node]);
-        let domains = &graph.draft.domains;
-        let guest = [a, b].iter().any(|home| domains[home.domain].guest().is_some());
-        let decided = decide(joined, graph.reach(from, to), guest, a, b);
+        let homes = (graph.homes[from.node], graph.homes[to.node]);
+        let decided = self::link(graph.draft, joined, homes);
         let other = link.transport.filter(|&given| given != decided.transport);
         if let Some(other) = other {
             let (from, to) = (show(graph.draft, from), show(graph.draft, to));
@@ -123,6 +126,12 @@ fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
         decided
     });
     decided.collect()
+}
+
+/// A link between nodes that live there.
+pub(crate) fn link(draft: &Draft<'_>, joined: &Joined<'_, '_>, (a, b): (Home, Home)) -> Link {
+    let guest = [a, b].iter().any(|home| draft.domains[home.domain].guest().is_some());
+    decide(joined, Reach::of(draft, a, b), guest, a, b)
 }
 
 /// With more realtime threads that poll than CPUs, each would poll away the time of who it waits

@@ -3,9 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value as Json, json};
-use sinew_plan::{Data, Item, Secrets, Span};
+use sinew_plan::{Data, Item, Lines, Secrets, Span};
 
 use crate::SpecSource;
 
@@ -55,47 +55,54 @@ impl Diagnostic {
     }
 }
 
-/// What others than the compiler find wrong with a spec, as the compiler would say it: each with
-/// its place, what is wrong, and what to write instead. In the order of the text, at most
-/// [`DIAGNOSTICS_MAX`].
+/// What others than the compiler find wrong with a spec: where, what, and what to write instead.
+pub type Found = (Span, String, String);
+
+/// What others than the compiler find wrong with a good spec, as the compiler would say it: in the
+/// order of the text, at most [`DIAGNOSTICS_MAX`].
 pub fn diagnose(
     source: &SpecSource<'_>,
-    found: impl IntoIterator<Item = (Span, String, String)>,
+    found: impl IntoIterator<Item = Found>,
 ) -> Vec<Diagnostic> {
-    let report = Report::default();
-    for (span, message, help) in found {
-        report.error(span, message, help);
-    }
-    report.diagnostics(source)
+    Report::default().diagnostics(source, found)
 }
 
 /// The diagnostics with the lines they speak of, as rustc shows them. `text` is the spec.
 pub fn render(diagnostics: &[Diagnostic], text: &str, color: bool) -> String {
+    render_each(diagnostics, text, color).collect()
+}
+
+/// The same, one by one.
+pub fn render_each<'a>(
+    diagnostics: &'a [Diagnostic],
+    text: &'a str,
+    color: bool,
+) -> impl Iterator<Item = String> + 'a {
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     let lines: Vec<&str> = text.split('\n').collect();
-    let mut out = String::new();
-    for diagnostic in diagnostics {
-        let title = Level::ERROR.primary_title(&diagnostic.message);
-        let help = Some(&diagnostic.help).filter(|help| !help.is_empty());
-        let help = help.map(|help| Level::HELP.message(help));
+    diagnostics.iter().map(move |diagnostic| {
         let line = diagnostic.line.checked_sub(1).and_then(|at| lines.get(at));
-        let Some(line) = line.map(|line| line.trim_end_matches('\r')) else {
-            let group = title.element(Level::NOTE.message(format!("in {}", diagnostic.file)));
-            out += &renderer.render(&[group.elements(help)]);
-            out += "\n\n";
-            continue;
-        };
-        let byte = |column| line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
-        let start = byte(diagnostic.column - 1);
-        let end = byte(diagnostic.column - 1 + diagnostic.length);
-        let snippet = Snippet::source(line)
-            .path(&diagnostic.file)
-            .line_start(diagnostic.line)
-            .annotation(AnnotationKind::Primary.span(start..end));
-        out += &renderer.render(&[title.element(snippet).elements(help)]);
-        out += "\n\n";
-    }
-    out
+        let line = line.map(|line| line.trim_end_matches('\r'));
+        renderer.render(&[show(diagnostic, line)]) + "\n\n"
+    })
+}
+
+fn show<'a>(diagnostic: &'a Diagnostic, line: Option<&'a str>) -> Group<'a> {
+    let title = Level::ERROR.primary_title(&diagnostic.message);
+    let help = Some(&diagnostic.help).filter(|help| !help.is_empty());
+    let help = help.map(|help| Level::HELP.message(help));
+    let Some(line) = line else {
+        let group = title.element(Level::NOTE.message(format!("in {}", diagnostic.file)));
+        return group.elements(help);
+    };
+    let byte = |column| line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+    let start = byte(diagnostic.column - 1);
+    let end = byte(diagnostic.column - 1 + diagnostic.length);
+    let snippet = Snippet::source(line)
+        .path(&diagnostic.file)
+        .line_start(diagnostic.line)
+        .annotation(AnnotationKind::Primary.span(start..end));
+    title.element(snippet).elements(help)
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -145,6 +152,17 @@ impl Report {
         self.taken.borrow_mut().insert(span, (written, value));
     }
 
+    /// Whether a piece names something outside of the spec that is not to be had.
+    pub(crate) fn lacks(&self, item: &Item) -> bool {
+        let taken = self.taken.borrow();
+        match &item.data {
+            _ if taken.is_empty() => false,
+            Data::Scalar { .. } => matches!(taken.get(&item.span), Some((_, None))),
+            Data::List(items) => items.iter().any(|item| self.lacks(item)),
+            Data::Map(entries) => entries.iter().any(|entry| self.lacks(&entry.value)),
+        }
+    }
+
     /// How a value is written, if some of it came from outside.
     pub(crate) fn written(&self, item: &Item) -> Option<String> {
         match &item.data {
@@ -168,8 +186,15 @@ impl Report {
         self.problems.borrow().is_empty()
     }
 
-    /// All of them, in the order of the text.
-    pub(crate) fn diagnostics(self, source: &SpecSource<'_>) -> Vec<Diagnostic> {
+    /// All of them and what others found, in the order of the text.
+    pub(crate) fn diagnostics(
+        self,
+        source: &SpecSource<'_>,
+        found: impl IntoIterator<Item = Found>,
+    ) -> Vec<Diagnostic> {
+        for (span, message, help) in found {
+            self.error(span, message, help);
+        }
         let secrets = Secrets::of(source.outside);
         let mut problems = self.problems.into_inner();
         for problem in &mut problems {
@@ -216,7 +241,7 @@ impl Problem {
         }
         let start = source.text.floor_char_boundary(span.start as usize);
         let line = lines.line(start);
-        let line_start = lines.starts[line - 1];
+        let line_start = lines.start(line);
         let rest = source.text[start..].lines().next().unwrap_or_default();
         let marked = &rest[..rest.floor_char_boundary(span.len as usize)];
         Diagnostic {
@@ -227,22 +252,5 @@ impl Problem {
             message,
             help,
         }
-    }
-}
-
-/// Where the lines of a text begin.
-pub(crate) struct Lines {
-    starts: Vec<usize>,
-}
-
-impl Lines {
-    pub(crate) fn new(text: &str) -> Lines {
-        let breaks = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
-        Lines { starts: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect() }
-    }
-
-    /// Line of the byte at `offset`, from 1.
-    pub(crate) fn line(&self, offset: usize) -> usize {
-        self.starts.partition_point(|&start| start <= offset)
     }
 }

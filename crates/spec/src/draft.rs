@@ -22,10 +22,11 @@ pub(crate) use requires::Required;
 pub(crate) use service::Service;
 pub(crate) use set::{set, visit_nodes};
 use sinew_plan::catalogue::Kind;
-use sinew_plan::{Data, GuestImage, Item};
+use sinew_plan::{Data, GuestImage, Item, Lines};
 
 use self::reader::{Reader, Site};
-use crate::diagnostic::{Lines, Report};
+use crate::SpecSource;
+use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, list};
 use crate::images;
 use crate::keys;
@@ -51,6 +52,8 @@ pub(crate) struct Draft<'a> {
     members: HashMap<(usize, &'a str), Member>,
     /// The images of guests that were read.
     pub(crate) images: &'a [GuestImage],
+    /// The file as the user named it.
+    pub(crate) file: &'a str,
     pub(crate) lines: &'a Lines,
     /// Where all that is wrong is said.
     pub(crate) report: &'a Report,
@@ -60,12 +63,13 @@ pub(crate) struct Draft<'a> {
 /// domain. `name` is that of a graph that does not say its own.
 pub(crate) fn read<'a>(
     root: &'a Item,
+    source: &SpecSource<'a>,
     mut name: &'a str,
     catalogue: &[&'static Kind],
     lines: &'a Lines,
     report: &'a Report,
-    given: &'a [GuestImage],
 ) -> Option<Draft<'a>> {
+    let given = source.images;
     let (mut domains, mut refused) = (Vec::new(), Vec::new());
     let (mut hold, mut required) = (false, Vec::new());
     let mut domain = None;
@@ -98,7 +102,8 @@ pub(crate) fn read<'a>(
     let guests = domains.iter().filter_map(Domain::guest);
     let (catalogue, complete) = images::catalogue(catalogue, guests, given, report);
     let mut reader = Reader::new(&catalogue, complete, report);
-    reader.all(nodes.map_or(&[], |item| list(item, "nodes", report)), &Site { scope: 0, domain })?;
+    reader
+        .all(nodes.map_or(&[], |item| list(item, "nodes", report)), &Site { scope: 0, domain })?;
     let (nodes, blocks) = (reader.nodes, reader.blocks);
     let members = HashMap::with_capacity(nodes.len() + blocks.len());
     let mut draft = Draft {
@@ -112,6 +117,7 @@ pub(crate) fn read<'a>(
         is_bare_list,
         members,
         images: given,
+        file: source.file,
         lines,
         report,
     };

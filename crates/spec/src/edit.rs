@@ -14,12 +14,12 @@ pub use places::Places;
 
 use std::fmt;
 
-use sinew_plan::{Data, Entry, Item, Span};
+use sinew_plan::{Data, Entry, Item, Lines, Span};
 
 use self::marks::{Form, Mark, Marks};
 use self::splice::{Mapping, Splice};
 use crate::SpecSource;
-use crate::diagnostic::{Lines, Report};
+use crate::diagnostic::Report;
 use crate::yaml;
 
 /// A step into a tree of YAML.
@@ -85,7 +85,7 @@ fn tree(text: &str) -> Result<Item, CannotEdit> {
     let report = Report::default();
     let root = yaml::parse(text, 0, &report);
     let source = SpecSource { file: "", text, overrides: &[], images: &[], outside: &[] };
-    match (root, report.diagnostics(&source).into_iter().next()) {
+    match (root, report.diagnostics(&source, []).into_iter().next()) {
         (Some(root), None) => Ok(root),
         (_, wrong) => {
             let wrong = wrong.unwrap_or_default();

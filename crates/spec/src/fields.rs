@@ -29,12 +29,18 @@ pub(crate) struct Fields<'a> {
 }
 
 /// The entries of a mapping; reports anything else.
-fn mapping<'a>(item: &'a Item, what: &str, report: &Report) -> &'a [Entry] {
+fn mapping<'a>(item: &'a Item, what: &str, keys: &[Key], report: &Report) -> &'a [Entry] {
     match &item.data {
         Data::Map(entries) => entries,
         _ => {
             let message = format!("{what} is a mapping, found {}", item.sort());
-            report.error(item.span, message, "write 'key: value' lines, or {key: value}");
+            let required = keys.iter().filter(|key| key.required);
+            let required: Vec<_> = required.map(|key| format!("{}: ...", key.name)).collect();
+            let help = match required.is_empty() {
+                true => "write 'key: value' lines, or {key: value}".to_owned(),
+                false => format!("write {{{}}}", required.join(", ")),
+            };
+            report.error(item.span, message, help);
             &[]
         }
     }
@@ -74,7 +80,12 @@ impl<'a> Fields<'a> {
         report: &'a Report,
     ) -> Fields<'a> {
         let is_map = matches!(item.data, Data::Map(_));
-        let fields = Fields { table, entries: mapping(item, table.what, report), span: at, report };
+        let fields = Fields {
+            table,
+            entries: mapping(item, table.what, table.keys, report),
+            span: at,
+            report,
+        };
         let own = table.keys.iter().map(|key| key.name);
         let known = own.chain(parameters.iter().map(|parameter| parameter.name));
         for entry in fields.entries {
@@ -235,7 +246,7 @@ impl<'a> Fields<'a> {
 
     /// The entries of a mapping from names.
     pub(crate) fn map(&self, name: &str) -> &'a [Entry] {
-        self.get(name).map_or(&[], |item| mapping(item, name, self.report))
+        self.get(name).map_or(&[], |item| mapping(item, name, &[], self.report))
     }
 
     /// The entries of a list.

@@ -14,21 +14,37 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("timeout", &["deadline"]),
     ("type", &["kind"]),
     ("id", &["name"]),
+    ("node", &["name"]),
+    ("to", &["name"]),
+    ("target", &["name"]),
     ("wires", &["ports"]),
+    ("links", &["ports"]),
     ("next", &["ports"]),
     ("outputs", &["ports"]),
-    ("rate", &["period", "every"]),
-    ("interval", &["every", "period"]),
+    ("every", &["interval", "period"]),
+    ("interval", &["period"]),
+    ("schedule", &["cron"]),
     ("retries", &["threshold"]),
     ("attempts", &["threshold"]),
     ("queue_size", &["capacity"]),
+    ("condition", &["when"]),
+    ("expression", &["when"]),
+    ("source", &["code"]),
+    ("address", &["host"]),
     ("function", &["snippet"]),
-    ("script", &["snippet"]),
+    ("script", &["snippet", "code"]),
+    ("template", &["snippet", "code"]),
     ("lua", &["snippet"]),
     ("javascript", &["snippet"]),
+    ("js", &["javascript"]),
+    ("luajit", &["lua"]),
+    ("http_server", &["listener"]),
+    ("http_listener", &["listener"]),
     ("server", &["listener"]),
     ("webhook", &["listener"]),
+    ("endpoint", &["listener"]),
     ("route", &["router"]),
+    ("http_client", &["http"]),
     ("request", &["http"]),
     ("fetch", &["http"]),
     ("proxy", &["http"]),
@@ -43,12 +59,15 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("inject", &["timer"]),
     ("database", &["sql"]),
     ("db", &["sql"]),
+    ("sqlite", &["sql"]),
+    ("postgres", &["sql"]),
+    ("kafka", &["topic"]),
 ];
 
 /// What to say about the unknown `name` where only `known` ones have a meaning.
 pub fn suggest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    if let Some(near) = nearest(name, known.clone()) {
-        return format!("did you mean '{near}'?");
+    if let Some(near) = near(name, known.clone()) {
+        return near;
     }
     let mut all: Vec<&str> = known.collect();
     if all.len() > LISTED_MAX && name.len() <= NAME_LEN_MAX {
@@ -66,22 +85,27 @@ pub fn suggest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> 
     }
 }
 
+/// The same where one of them is near; else nothing.
+pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    nearest(name, known).map(|near| format!("did you mean '{near}'?"))
+}
+
 /// The known name that begins so, if there is one; else the nearest, if a slip of the hand explains
 /// the difference.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     if name.len() > NAME_LEN_MAX {
         return None;
     }
-    let is_here = |word: &&&str| known.clone().any(|candidate| candidate == **word);
-    let other = OTHERS.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
-    if let Some(ours) = other.and_then(|(_, ours)| ours.iter().find(is_here)) {
-        return Some(ours);
-    }
     let mut begun = known.clone().filter(|candidate| candidate.starts_with(name));
     if name.len() >= BEGUN_LEN_MIN
         && let (Some(only), None) = (begun.next(), begun.next())
     {
         return Some(only);
+    }
+    let is_here = |word: &&&str| known.clone().any(|candidate| candidate == **word);
+    let other = OTHERS.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+    if let Some(ours) = other.and_then(|(_, ours)| ours.iter().find(is_here)) {
+        return Some(ours);
     }
     // Edits (insert, remove, replace, swap of neighbours), letter case free.
     let distance = |other: &str| osa_distance(&name.to_lowercase(), &other.to_lowercase());
@@ -116,6 +140,13 @@ mod tests {
         assert_eq!(suggest("timeout", known.into_iter()), "did you mean 'deadline'?");
         assert_eq!(suggest("interval", known.into_iter()), "did you mean 'period'?");
         assert!(suggest("timeout", ["a"].into_iter()).starts_with("known are"));
+    }
+
+    #[test]
+    fn a_word_of_others_is_no_word_of_ours_twice() {
+        for (at, (other, _)) in OTHERS.iter().enumerate() {
+            assert!(OTHERS[..at].iter().all(|(word, _)| word != other), "{other} stands twice");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod guests;
 mod kinds;
 mod never_panics;
 mod outside;
+mod parts;
 mod picture;
 mod rules;
 mod schema;

@@ -6,8 +6,8 @@ use sinew_core::catalogue::{Kind, MessageType, Port, RunsIn, Signal};
 use sinew_core::trace::ThreadId;
 use sinew_core::trace::Totals;
 use sinew_spec::plan::{
-    Delivery, Domain, End, Full, Link, Node, Overrun, Plan, Realtime, Release, Role, Sync, Thread,
-    Transport, Wait,
+    Delivery, Domain, End, Full, Link, Node, Overrun, Plan, Realtime, Release, Role, SpecText,
+    Sync, Thread, Transport, Wait,
 };
 
 use super::{Observed, Stats};
@@ -70,6 +70,8 @@ pub fn plan() -> Plan {
         flow_links: vec![],
         requirements: vec![],
         notes: vec!["domain 'plant' shares CPU 1 with 'control'".into()],
+        left_out: None,
+        text: SpecText::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Domains as the user wrote them: realtime ones, and [services](super::service).
 
-use sinew_plan::plan::{Guest, Overrun};
+use sinew_plan::plan::{self, Guest, Overrun};
 use sinew_plan::{Entry, Item, Span};
 
 use super::requires::{self, Required};
@@ -75,6 +75,16 @@ impl<'a> Domain<'a> {
     /// The guest that it is, if it is one.
     pub(crate) fn guest(&self) -> Option<&Guest> {
         self.service().and_then(|service| service.plan.guest.as_ref())
+    }
+
+    /// What the plan says of it, with this role.
+    pub(crate) fn planned(&self, role: plan::Role) -> plan::Domain {
+        plan::Domain {
+            name: self.name.text.to_owned(),
+            user: self.user.map(|user| user.text.to_owned()),
+            user_span: self.user.map(|user| user.span).unwrap_or_default(),
+            role,
+        }
     }
 
     /// The threads that its spec lists.

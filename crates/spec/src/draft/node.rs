@@ -21,6 +21,8 @@ pub(crate) struct Node<'a> {
     /// `None` if its kind is unknown or has no place here; that is reported already.
     pub(crate) kind: Option<&'static Kind>,
     pub(crate) domain: Option<Named<'a>>,
+    /// Whether all that it takes from outside of the spec is there.
+    pub(crate) is_whole: bool,
     pub(crate) values: Vec<ParameterValue>,
     pub(crate) spans: Vec<Span>,
     pub(crate) entries: Vec<Vec<Item>>,

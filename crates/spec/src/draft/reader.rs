@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
         let elsewhere = "write the link at the node that writes to it";
         let output = |port| ports::find(kind?, name.text, port, Direction::Out, elsewhere, report);
         let (links, links_complete) = links(&fields, output);
-        let given = site.domain.filter(|_| kind.is_some_and(|kind| kind.runs_in.is_flow()));
+        let given = site.domain.filter(|_| kind.is_none_or(|kind| kind.runs_in.is_flow()));
         let rows = kind.map_or(&[][..], |kind| kind.parameters).iter();
         let spans = rows.clone().map(|row| fields.get(row.name).map_or(name.span, |it| it.span));
         let written = rows.clone().map(|row| report.written(fields.get(row.name)?));
@@ -103,6 +103,7 @@ impl<'a> Reader<'a> {
             entries: entries.collect(),
             written: written.collect(),
             domain: fields.text("domain").or(given),
+            is_whole: !report.lacks(item),
             values: known.map_or(Vec::new(), |known| values(known, &fields, name)),
             actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name)),
             links,

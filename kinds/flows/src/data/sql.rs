@@ -109,12 +109,14 @@ impl Named {
         let made = match found.and_then(|node| parameters.of_neighbour(node)) {
             Some(other) => settings(&other, name).map_err(|_| {
                 let message = format!("the node '{name}' cannot be made");
-                vec![Refusal::new(span, message, "mend that node")]
+                vec![Refusal::new(span, message, "mend that node").following(true)]
             }),
             None => {
                 let message = format!("there is no node '{name}' of the kind sql in this domain");
                 let names = all.map(|node| node.name.as_str());
-                Err(vec![Refusal::new(span, message, suggest(name, names))])
+                let follows = parameters.is_left_out(INFO.name, Some(name));
+                let refusal = Refusal::new(span, message, suggest(name, names));
+                Err(vec![refusal.following(follows)])
             }
         };
         let is_postgres = taken(made, refusals)?.address.is_postgres();

@@ -130,7 +130,8 @@ pub(crate) fn named_at(
         Some(_) => suggest(name, names),
         None => format!("add '- {{kind: store, name: {name}}}'"),
     };
-    Err(Refusal::new(span, message, help))
+    let follows = parameters.is_left_out(INFO.name, Some(name));
+    Err(Refusal::new(span, message, help).following(follows))
 }
 
 /// A store that is open.

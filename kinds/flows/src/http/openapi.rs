@@ -63,7 +63,8 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         let found = parameters.of_neighbour(router).and_then(|it| router::lines(&it).ok());
         let Some(found) = found else {
             let text = format!("the node '{}' cannot be made", router.name);
-            return Err(vec![Refusal::new(parameters.span("routers"), text, "mend that node")]);
+            let refusal = Refusal::new(parameters.span("routers"), text, "mend that node");
+            return Err(vec![refusal.following(true)]);
         };
         lines.push((router, found));
     }
@@ -76,10 +77,13 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 /// The routers that are described: those that are named, or all.
 fn routers_of<'a>(parameters: &Parameters<'a>) -> Result<Vec<&'a Node>, Vec<Refusal>> {
     let all: Vec<&Node> = parameters.neighbours().filter(|it| it.kind.name == "router").collect();
-    let refuse = |text: &str, help: String| Refusal::new(parameters.span("routers"), text, help);
+    let refuse = |name: Option<&str>, text: &str, help: String| {
+        let follows = parameters.is_left_out("router", name);
+        Refusal::new(parameters.span("routers"), text, help).following(follows)
+    };
     if all.is_empty() {
         let text = "there is no router in this domain to be described";
-        return Err(vec![refuse(text, "add a node of the kind 'router'".into())]);
+        return Err(vec![refuse(None, text, "add a node of the kind 'router'".into())]);
     }
     let names = parameters.texts("routers");
     if names.is_empty() {
@@ -88,7 +92,7 @@ fn routers_of<'a>(parameters: &Parameters<'a>) -> Result<Vec<&'a Node>, Vec<Refu
     let named = |name: &String| {
         all.iter().find(|router| router.name == *name).copied().ok_or_else(|| {
             let text = format!("there is no router '{name}' in this domain");
-            refuse(&text, suggest(name, all.iter().map(|router| &*router.name)))
+            refuse(Some(name), &text, suggest(name, all.iter().map(|router| &*router.name)))
         })
     };
     names.iter().map(|name| named(name).map_err(|refusal| vec![refusal])).collect()

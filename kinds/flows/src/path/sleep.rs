@@ -44,7 +44,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         (Duration::ZERO, false) => {
             let help = "add 'duration: 100ms', or 'duration_ms: packet.pause_ms'";
             let message = "nothing says how long it sleeps".to_owned();
-            Err(vec![Refusal { span: None, message, help: help.into() }])
+            Err(vec![Refusal::of_node(message, help)])
         }
         (duration, false) => Ok(Box::new(Sleep::Always(duration))),
         (Duration::ZERO, true) => Ok(Box::new(Sleep::Computed(Expression::of(item, &[])?))),

@@ -47,6 +47,18 @@ const STACK_SIZE: usize = 32 << 20;
 const SHOWN_MAX: usize = 60;
 /// What to write instead of what is none.
 const HELP: &str = "write CEL, such as packet.user.age >= 18 && packet.user.name != ''";
+/// What other languages write, and what CEL does.
+const FOREIGN: &[(&str, &str)] = &[
+    ("and", "write && instead"),
+    ("or", "write || instead"),
+    ("not", "write ! instead, such as !packet.done"),
+    ("is", "write == instead"),
+    ("===", "write == instead"),
+    ("!==", "write != instead"),
+    ("<>", "write != instead"),
+    ("~=", "write != instead"),
+    ("if", "write condition ? this : that"),
+];
 /// Most characters of the interpreter's own words in an error.
 const REASON_MAX: usize = 200;
 
@@ -291,6 +303,9 @@ fn parse(language: &Env, text: &str, place: Place<'_>) -> Result<IdedExpr, Refus
         let cause = errors.errors.iter().find(|error| error.msg.starts_with("Syntax error"));
         let first = cause.or(errors.errors.first());
         let at = first.map_or(0, |error| offset_of(text, error.pos));
+        if let Some((at, word, help)) = foreign(text, at) {
+            return Refusal::new(place(at), format!("not an expression: '{word}' is no CEL"), help);
+        }
         let reason = first.map_or("", |error| &error.msg);
         let message = if reason.contains("Recursion limit") {
             format!("nested deeper than {DEPTH_MAX} levels")
@@ -298,6 +313,21 @@ fn parse(language: &Env, text: &str, place: Place<'_>) -> Result<IdedExpr, Refus
             format!("not an expression: {}", shortened(&plainly(reason), REASON_MAX))
         };
         Refusal::new(place(at), message, HELP)
+    })
+}
+
+/// A word of another language at which the parser stopped, or before it; what to write instead.
+fn foreign(text: &str, at: usize) -> Option<(usize, &str, &'static str)> {
+    if let Some(at) = text.find("{{") {
+        return Some((at, "{{", "an expression stands without braces; they are of templates"));
+    }
+    let is_space = |sign: char| sign.is_whitespace();
+    let before = text[..at].trim_end();
+    let before = before.rfind(is_space).map_or(0, |at| at + 1);
+    [at, before].into_iter().find_map(|at| {
+        let word = text[at..].split(is_space).next()?;
+        let (_, help) = FOREIGN.iter().find(|(other, _)| word == *other)?;
+        Some((at, word, *help))
     })
 }
 

@@ -57,7 +57,8 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         instructions_max: parameters.integer("instructions_max").unsigned_abs(),
         memory_bytes: usize::try_from(parameters.size("memory")).unwrap_or(usize::MAX),
     };
-    Ok(Box::new(Snippet((language.compile)(parameters.yaml("code"), &limits)?)))
+    let spec = parameters.home.map(|(plan, _)| &plan.text);
+    Ok(Box::new(Snippet((language.compile)(parameters.yaml("code"), &limits, spec)?)))
 }
 
 impl FlowNode for Snippet {

@@ -96,7 +96,8 @@ impl NamedTopic {
             Some(_) => suggest(name, names),
             None => format!("add '- {{kind: topic, name: {name}}}'"),
         };
-        Err(Refusal::new(parameters.span(parameter), message, help))
+        let follows = parameters.is_left_out(INFO.name, Some(name));
+        Err(Refusal::new(parameters.span(parameter), message, help).following(follows))
     }
 
     /// From now on it is the one that all workers have.

@@ -2,11 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::ptr;
 use std::time::Duration;
 
 use sinew_core::{Parameters, Refusal};
 use sinew_flow::FlowLimits;
+use sinew_spec::plan::Node;
 
+use super::INFO;
 use super::callers::Callers;
 use super::life::{Patience, rounds};
 use super::tls::Tls;
@@ -54,7 +57,10 @@ impl Options {
         // The table of parameters holds all of them within these types.
         let count = |name| parameters.integer(name) as usize;
         let size = |name| parameters.size(name) as usize;
-        let address = SocketAddr::new(host, parameters.integer("port") as u16);
+        let address = SocketAddr::new(host, port(parameters));
+        if let Some(refusal) = taken(parameters, address) {
+            return Err(vec![refusal]);
+        }
         let callers = Callers::of(parameters, address).map_err(|refusal| vec![refusal])?;
         let (body_size_max, held_size_max) = (size("body_size_max"), size("held_size_max"));
         let streams = parameters.bool("stream");
@@ -110,4 +116,61 @@ fn host(parameters: &Parameters<'_>) -> Result<IpAddr, Refusal> {
         let help = "write an address of this machine, such as 127.0.0.1, 0.0.0.0 or '::1'";
         Refusal::new(parameters.span("host"), text, help)
     })
+}
+
+fn port(parameters: &Parameters<'_>) -> u16 {
+    // The table of parameters says so.
+    parameters.integer("port") as u16
+}
+
+/// Refuses a port that a listener further up in the graph has, in whatever domain.
+fn taken(parameters: &Parameters<'_>, address: SocketAddr) -> Option<Refusal> {
+    let (plan, _) = parameters.home.filter(|_| address.port() != 0)?;
+    let is_this = |node: &&Node| ptr::eq(&*node.values, parameters.values);
+    let above = plan.nodes.iter().take_while(|node| !is_this(node));
+    let (first, at) = above.filter(|node| node.kind.name == INFO.name).find_map(|node| {
+        let other = Parameters::of(plan, node, parameters.base);
+        let at = host(&other).ok().filter(|_| port(&other) == address.port())?;
+        overlap(at, address.ip()).then_some((node, at))
+    })?;
+    let (name, line, port) = (&first.name, first.line, address.port());
+    let text = format!("port {port} is that of '{name}' on line {line}, which listens at {at}");
+    let help = "give one of them another port, or an address of its own; or link all to one";
+    Some(Refusal::new(parameters.span("port"), text, help))
+}
+
+/// Whether the same port cannot be had at both.
+fn overlap(one: IpAddr, other: IpAddr) -> bool {
+    let (one, other) = (one.to_canonical(), other.to_canonical());
+    // All of IPv6 is all of IPv4 too.
+    let covers =
+        |one: IpAddr, other: IpAddr| one.is_unspecified() && (one.is_ipv6() || other.is_ipv4());
+    one == other || covers(one, other) || covers(other, one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_overlap_where_one_is_all() {
+        let overlap = |one: &str, other: &str| {
+            let [one, other] = [one, other].map(|text| text.parse().expect("an address"));
+            assert_eq!(overlap(one, other), overlap(other, one));
+            overlap(one, other)
+        };
+        for (one, other) in [
+            ("127.0.0.1", "127.0.0.1"),
+            ("127.0.0.1", "0.0.0.0"),
+            ("127.0.0.1", "::"),
+            ("0.0.0.0", "::"),
+            ("::1", "::"),
+            ("127.0.0.1", "::ffff:127.0.0.1"),
+        ] {
+            assert!(overlap(one, other), "{one} {other}");
+        }
+        for (one, other) in [("127.0.0.1", "127.0.0.2"), ("127.0.0.1", "::1"), ("0.0.0.0", "::1")] {
+            assert!(!overlap(one, other), "{one} {other}");
+        }
+    }
 }

@@ -35,7 +35,7 @@ impl Schedule {
         match (interval, cron) {
             (Duration::ZERO, "") => {
                 let help = "add 'interval: 1s', or 'cron: 30 6 * * *'".to_owned();
-                Err(vec![Refusal { span: None, message: "nothing says when".to_owned(), help }])
+                Err(vec![Refusal::of_node("nothing says when", help)])
             }
             (interval, "") if interval < Duration::from_millis(1) => {
                 let message = format!("interval cannot be {interval:?}");

@@ -2,8 +2,8 @@
 
 use super::budget::WORK_MAX;
 use super::*;
-use sinew_flow::Stream;
 use crate::testing::MalformedRequest;
+use sinew_flow::Stream;
 
 /// How many texts are tried; reading one takes a millisecond in a debug build.
 const RANDOM_TEXTS: usize = 1000;

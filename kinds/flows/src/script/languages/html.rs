@@ -3,13 +3,14 @@
 use sinew_core::Made;
 use sinew_flow::{Flow, Step, Value};
 use sinew_spec::Item;
+use sinew_spec::plan::SpecText;
 
 use super::{Limits, Script, code, made};
 use crate::script::template::Template;
 
 struct Page(Template);
 
-pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
+pub(super) fn compile(item: &Item, _: &Limits, _: Option<&SpecText>) -> Made<dyn Script> {
     let template = Template::html(code(item)?, &|offset| item.span_at(offset))?;
     Ok(Box::new(Page(template)))
 }

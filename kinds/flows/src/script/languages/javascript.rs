@@ -26,8 +26,9 @@ use rquickjs::{
 use sinew_core::{Made, Refusal};
 use sinew_flow::{Document, Error, Flow, FlowValues, Step, Value};
 use sinew_spec::Item;
+use sinew_spec::plan::SpecText;
 
-use super::{Limits, Script, code, made};
+use super::{Limits, Origin, Script, code, made};
 use crate::script::line_start;
 
 /// Most stack of a script, of the 2 MiB of its worker's.
@@ -56,6 +57,7 @@ type Intrinsics = (
 struct Snippet {
     code: String,
     limits: Limits,
+    origin: Origin,
     state: RefCell<Option<State>>,
 }
 
@@ -84,15 +86,15 @@ struct Current {
     failed: RefCell<Option<Error>>,
 }
 
-pub(super) fn compile(item: &Item, limits: &Limits) -> Made<dyn Script> {
+pub(super) fn compile(item: &Item, limits: &Limits, spec: Option<&SpecText>) -> Made<dyn Script> {
     let code = code(item)?;
     let state = State::new(code, limits).map_err(|(line, reason)| {
         let help = "write the body of a function, such as return packet.name";
         let text = format!("not JavaScript: {reason}");
         vec![Refusal::new(item.span_at(line_start(code, line)), text, help)]
     })?;
-    let state = RefCell::new(Some(state));
-    Ok(Box::new(Snippet { code: code.to_owned(), limits: *limits, state }))
+    let (state, origin) = (RefCell::new(Some(state)), Origin::of(item, code, spec));
+    Ok(Box::new(Snippet { code: code.to_owned(), limits: *limits, origin, state }))
 }
 
 impl Script for Snippet {
@@ -111,7 +113,7 @@ impl Snippet {
             Some(state) => state,
             None => State::new(&self.code, &self.limits).map_err(|(_, reason)| failed(&reason))?,
         };
-        let result = state.call(flow, packet);
+        let result = state.call(flow, packet, &self.origin);
         // One that met a limit, or has promises that wait, may hold anything.
         let is_whole = state.converter.0.stopped().is_none() && !state.runtime.is_job_pending();
         if is_whole && !matches!(&result, Err(Failure::Memory)) {
@@ -149,13 +151,13 @@ impl State {
         Ok(State { body, run, latin, context, runtime, current, converter, uses_packet })
     }
 
-    fn call(&self, flow: &Flow, packet: &Value) -> Result<Value, Failure> {
+    fn call(&self, flow: &Flow, packet: &Value, origin: &Origin) -> Result<Value, Failure> {
         let budget = &self.converter.0;
         budget.begin(flow.work_left());
         *self.current.values.borrow_mut() = Some(flow.values());
         let value = self.context.with(|ctx| {
             let value = self.run(&ctx, flow, packet).catch(&ctx);
-            value.map_err(|error| self.failure(&error))
+            value.map_err(|error| self.failure(&error, origin))
         });
         *self.current.values.borrow_mut() = None;
         *self.current.request.borrow_mut() = None;
@@ -190,7 +192,7 @@ impl State {
     }
 
     /// What the code threw: an error, or an object `{status, message}`.
-    fn failure(&self, error: &CaughtError<'_>) -> Failure {
+    fn failure(&self, error: &CaughtError<'_>, origin: &Origin) -> Failure {
         let (line, reason) = thrown(error);
         if matches!(error, CaughtError::Error(JsError::Allocation)) || reason.contains(NO_MEMORY) {
             return Failure::Memory;
@@ -211,7 +213,7 @@ impl State {
                 let error = Error::new(&message).with_status(status);
                 if status < 500 { error.with_shown(Value::text(message)) } else { error }
             }
-            _ => failed(&format!("code:{line}: {reason}")),
+            _ => failed(&format!("{}: {reason}", origin.place(line))),
         };
         Failure::Thrown(text, error)
     }

@@ -3,13 +3,14 @@
 
 use serde_json::Value as Json;
 use sinew_core::{Made, Refusal};
+use sinew_spec::plan::SpecText;
 use sinew_spec::{Data, Entry, Item, Span};
 
 use super::{Limits, Script, code};
 use crate::script::line_start;
 use crate::script::template::Template;
 
-pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
+pub(super) fn compile(item: &Item, _: &Limits, _: Option<&SpecText>) -> Made<dyn Script> {
     if !matches!(item.data, Data::Scalar { .. }) {
         return Ok(Box::new(Template::compile(item)?));
     }

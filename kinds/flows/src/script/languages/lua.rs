@@ -8,6 +8,7 @@
 
 mod budget;
 mod convert;
+mod globals;
 mod json;
 mod library;
 mod pattern;
@@ -29,12 +30,14 @@ use mlua::{
 };
 use sinew_core::{Made, Refusal};
 use sinew_flow::{Document, Error, Flow, FlowValues, Step, Value};
-use sinew_spec::Item;
+use sinew_spec::plan::SpecText;
+use sinew_spec::{Item, Span, near};
 use tokio::sync::Notify;
 
-use super::{Limits, Script, code, made};
+use super::{Limits, Origin, Script, code, made};
 use crate::script::line_start;
 use crate::script::template::RENDERED_MAX;
+use globals::{Read, Words};
 
 /// States of a node in each worker: so many of its scripts have begun and wait for their next turn.
 /// A further one begins when another has ended, so that they take so often `memory` at most.
@@ -48,14 +51,46 @@ const VALUES_PER_INSTRUCTION: usize = 4;
 /// Most bytes of text that one call of the library handles, and that become one value: it takes
 /// some ten milliseconds, in which nobody looks at the clock. As long as a template's text.
 const TEXTS_LEN_MAX: usize = RENDERED_MAX;
-/// Stands before the code, on its first line, and names what it is given.
-const OPENING: &str = "local _ENV, packet, values, env, flow = ... ";
+/// What the code is given beside its globals.
+const GIVEN: &str = "packet, values, env, flow";
+/// Most globals of one script that are said to be missing.
+const UNSET_MAX: usize = 20;
+/// What stands before the line of the code in what Lua says.
+const CHUNK: &str = "code:";
+/// What a script is.
+const BODY: &str = "write the body of a function in Lua 5.4, such as return packet.name";
+/// At what of other languages Lua stops, and what it writes.
+const FOREIGN: &[(&str, &str)] = &[
+    ("near '!'", "Lua writes ~= for != and 'not' for !"),
+    ("near '&'", "Lua writes 'and' for &&"),
+    ("near '|'", "Lua writes 'or' for ||"),
+    ("near '+'", "Lua writes x = x + 1 for x += 1 and x++"),
+    ("near '?'", "Lua writes 'condition and this or that' for condition ? this : that"),
+    ("near '{'", "Lua writes 'if condition then ... end', 'for ... do ... end'"),
+];
+/// What Lua has elsewhere, and what is here instead.
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (&["print"], "there is no console here; pass the packet through a node 'print'"),
+    (
+        &["io", "os", "require", "dofile", "loadfile", "package"],
+        "there are no files, processes and modules here; for the time there is 'now()', for the \
+         environment 'env.NAME'",
+    ),
+    (&["load", "loadstring", "debug"], "code is made by nobody while it runs"),
+    (
+        &["coroutine", "setmetatable", "getmetatable", "rawset", "rawget", "collectgarbage"],
+        "it is not there: nothing of a script outlives a call",
+    ),
+    (&["unpack"], "did you mean 'table.unpack'?"),
+    (&["null", "undefined", "None"], "Lua writes nil; in a list, json.null"),
+];
 /// What Lua says when it has no memory left.
 const NO_MEMORY: &str = "not enough memory";
 
 struct Snippet {
     code: String,
     limits: Limits,
+    origin: Origin,
     /// Those that nobody uses.
     idle: RefCell<Vec<State>>,
     /// How many are in use.
@@ -65,6 +100,8 @@ struct Snippet {
 
 struct State {
     lua: Lua,
+    /// The globals that are there for all scripts.
+    library: Table,
     /// The compiled code.
     body: Function,
     /// Calls the code with globals of its own; catches its errors.
@@ -100,16 +137,22 @@ impl Drop for Use<'_> {
     }
 }
 
-pub(super) fn compile(item: &Item, limits: &Limits) -> Made<dyn Script> {
+pub(super) fn compile(item: &Item, limits: &Limits, spec: Option<&SpecText>) -> Made<dyn Script> {
     let code = code(item)?;
     let state = State::new(code, limits).map_err(|error| {
         let text = innermost(&error);
-        let (line, reason) = split_line(&text);
-        let help = "write the body of a function in Lua 5.4, such as return packet.name";
+        let (line, reason) = split_line(&text).unwrap_or((1, &text));
+        let foreign = FOREIGN.iter().find(|(near, _)| reason.ends_with(near));
+        let help = foreign.map_or(BODY, |(_, help)| help);
         vec![Refusal::new(item.span_at(line_start(code, line)), format!("not Lua: {reason}"), help)]
     })?;
+    let unset = state.unset(item, code);
+    if !unset.is_empty() {
+        return Err(unset);
+    }
     let (idle, used, freed) = (RefCell::new(vec![state]), Cell::new(0), Notify::new());
-    Ok(Box::new(Snippet { code: code.to_owned(), limits: *limits, idle, used, freed }))
+    let (limits, origin) = (*limits, Origin::of(item, code, spec));
+    Ok(Box::new(Snippet { code: code.to_owned(), limits, origin, idle, used, freed }))
 }
 
 impl Script for Snippet {
@@ -135,7 +178,7 @@ impl Snippet {
         if state.budget.stopped().is_none() && !matches!(&result, Err(Failure::Memory)) {
             self.idle.borrow_mut().push(state);
         }
-        result.map_err(|failure| failure.into_error(&self.limits))
+        result.map_err(|failure| failure.into_error(&self.limits, &self.origin))
     }
 }
 
@@ -144,8 +187,9 @@ impl State {
         let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH | StdLib::UTF8;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         let budget = Rc::new(Budget::new(limits));
-        let (run, converter) = library::install(&lua, &budget)?;
-        let body = lua.load(format!("{OPENING}{code}")).set_name("=code");
+        let (run, library, converter) = library::install(&lua, &budget)?;
+        // What stands before the code is on its first line.
+        let body = lua.load(format!("local _ENV, {GIVEN} = ... {code}")).set_name("=code");
         let body = body.set_mode(ChunkMode::Text).into_function()?;
         let current = Rc::<Current>::default();
         let requests = Requests::new(&lua, &converter, &current)?;
@@ -163,6 +207,7 @@ impl State {
             ["packet", "values", "flow"].map(|word| code.contains(word));
         Ok(State {
             lua,
+            library,
             body,
             run,
             thread,
@@ -175,6 +220,26 @@ impl State {
             uses_values,
             uses_flow,
         })
+    }
+
+    /// The globals that the code reads, and that neither it nor the library sets.
+    fn unset(&self, item: &Item, code: &str) -> Vec<Refusal> {
+        let mut unset = globals::unset(code, GIVEN);
+        unset.retain(|read| !self.library.contains_key(&*read.name).unwrap_or(true));
+        if unset.is_empty() {
+            return Vec::new();
+        }
+        let known: Vec<String> =
+            self.library.pairs::<String, LuaValue>().flatten().map(|it| it.0).collect();
+        let known = || known.iter().map(String::as_str).chain(GIVEN.split(", "));
+        let words = Words::of(code);
+        let refuse = |read: &Read| {
+            let place = item.span_at(words.place(read));
+            let len = if place.len == 1 { read.name.len() as u32 } else { place.len };
+            let message = format!("nothing sets the global '{}'", read.name);
+            Refusal::new(Span { len, ..place }, message, instead(&read.name, known()))
+        };
+        unset.iter().take(UNSET_MAX).map(refuse).collect()
     }
 
     async fn call(&self, flow: &Flow, packet: &Value) -> Result<Value, Failure> {
@@ -248,7 +313,7 @@ impl State {
             LuaValue::String(text) if text.as_bytes() == NO_MEMORY.as_bytes() => {
                 return Failure::Memory;
             }
-            LuaValue::String(text) => failed(&text.to_string_lossy()),
+            LuaValue::String(text) => return Failure::Code(text.to_string_lossy()),
             LuaValue::Error(error) => return Failure::of(error),
             LuaValue::Table(table) => {
                 let status = table.raw_get::<Option<u16>>("status").ok().flatten();
@@ -272,7 +337,10 @@ impl State {
 enum Failure {
     Stopped(Stop),
     Memory,
-    /// An error of the code, or one of a flow that came through, such as a malformed body.
+    /// What the code or a function of the library threw as text: with a line of the code, if one is
+    /// known.
+    Code(String),
+    /// An error that the code made, or one of a flow that came through, such as a malformed body.
     Flow(Error),
 }
 
@@ -280,19 +348,30 @@ impl Failure {
     fn of(error: &mlua::Error) -> Failure {
         match error {
             mlua::Error::MemoryError(_) => Failure::Memory,
-            mlua::Error::CallbackError { cause, .. } => Failure::of(cause),
-            mlua::Error::ExternalError(cause) => {
-                Failure::Flow(match cause.downcast_ref::<Error>() {
-                    Some(error) => error.clone(),
-                    None => failed(&cause.to_string()),
-                })
-            }
-            other => Failure::Flow(failed(&innermost(other))),
+            mlua::Error::CallbackError { cause, traceback } => match Failure::of(cause) {
+                // A function of the library does not know who called it.
+                Failure::Code(text) if !text.starts_with(CHUNK) => {
+                    let place = traceback.find(CHUNK).map(|at| &traceback[at..]);
+                    let line = place.and_then(|place| place[CHUNK.len()..].split(':').next());
+                    let front = line.map_or(String::new(), |line| format!("{CHUNK}{line}: "));
+                    Failure::Code(front + &text)
+                }
+                other => other,
+            },
+            mlua::Error::ExternalError(cause) => match cause.downcast_ref::<Error>() {
+                Some(error) => Failure::Flow(error.clone()),
+                None => Failure::Code(cause.to_string()),
+            },
+            other => Failure::Code(innermost(other)),
         }
     }
 
-    fn into_error(self, limits: &Limits) -> Error {
+    fn into_error(self, limits: &Limits, origin: &Origin) -> Error {
         match self {
+            Failure::Code(text) => failed(&match split_line(&text) {
+                Some((line, reason)) => format!("{}: {reason}", origin.place(line)),
+                None => text,
+            }),
             Failure::Stopped(Stop::Time) => failed(&format!(
                 "the code ran longer than {:?} and was stopped; raise 'time'",
                 limits.time
@@ -368,8 +447,17 @@ fn innermost(error: &mlua::Error) -> String {
 }
 
 /// The line and the rest of `code:3: reason`.
-fn split_line(text: &str) -> (usize, &str) {
-    let rest = text.strip_prefix("code:").and_then(|rest| rest.split_once(": "));
-    let found = rest.and_then(|(line, reason)| Some((line.parse().ok()?, reason)));
-    found.unwrap_or((1, text))
+fn split_line(text: &str) -> Option<(usize, &str)> {
+    let (line, reason) = text.strip_prefix(CHUNK)?.split_once(": ")?;
+    Some((line.parse().ok()?, reason))
+}
+
+/// What to write instead of a global that is not there.
+fn instead<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match ELSEWHERE.iter().find(|(names, _)| names.contains(&name)) {
+        Some((_, instead)) => (*instead).to_owned(),
+        None => near(name, known).unwrap_or_else(|| {
+            format!("write 'local {name} = ...' above it; also where it may be absent")
+        }),
+    }
 }

@@ -8,10 +8,12 @@ mod lua;
 mod text;
 mod yaml;
 
+use std::iter;
 use std::time::Duration;
 
 use sinew_core::{Made, Refusal};
 use sinew_flow::{Error, Flow, Step, Value};
+use sinew_spec::plan::SpecText;
 use sinew_spec::{Data, Item};
 
 /// The output of `snippet`, index into its ports.
@@ -21,8 +23,8 @@ pub(crate) const OUT: usize = 1;
 pub(crate) struct Language {
     /// What the spec calls it.
     pub(crate) name: &'static str,
-    /// Compiles a script; without effect.
-    pub(crate) compile: fn(&Item, &Limits) -> Made<dyn Script>,
+    /// Compiles a script of this spec; without effect.
+    pub(crate) compile: fn(&Item, &Limits, Option<&SpecText>) -> Made<dyn Script>,
 }
 
 /// All of them.
@@ -51,6 +53,32 @@ pub(crate) struct Limits {
 pub(crate) trait Script {
     /// What it makes of a packet, as [`made`] says it.
     fn run<'a>(&'a self, flow: &'a Flow, packet: Value) -> Step<'a>;
+}
+
+/// Where the lines of a script stand: what goes wrong in one at run time is said of the spec.
+#[derive(Default)]
+struct Origin {
+    file: String,
+    /// The line of the spec of each.
+    lines: Box<[u32]>,
+}
+
+impl Origin {
+    fn of(item: &Item, code: &str, spec: Option<&SpecText>) -> Origin {
+        let starts = iter::once(0).chain(code.match_indices('\n').map(|(at, _)| at + 1));
+        let line = |start| Some(spec?.line(item.span_at(start))? as u32);
+        let lines = starts.map_while(line).collect();
+        Origin { file: spec.map_or(String::new(), |spec| spec.file.clone()), lines }
+    }
+
+    /// `graph.yaml:23` for a line of the script, counted from 1; `code:3` if it stands in no line
+    /// of the spec.
+    fn place(&self, line: usize) -> String {
+        match line.checked_sub(1).and_then(|at| self.lines.get(at)) {
+            Some(line) => format!("{}:{line}", self.file),
+            None => format!("code:{line}"),
+        }
+    }
 }
 
 /// What comes of what a script made; it may have failed, or been stopped at a limit.

@@ -3,6 +3,7 @@
 
 use granit_parser::{Event, Parser, ScalarStyle};
 use sinew_core::{Made, Refusal};
+use sinew_spec::plan::SpecText;
 use sinew_spec::{Data, Entry, Item, Span};
 
 use super::{Limits, Script};
@@ -11,7 +12,7 @@ use crate::script::template::Template;
 /// Deepest nesting of a text.
 const DEPTH_MAX: usize = 32;
 
-pub(super) fn compile(item: &Item, _limits: &Limits) -> Made<dyn Script> {
+pub(super) fn compile(item: &Item, _: &Limits, _: Option<&SpecText>) -> Made<dyn Script> {
     let template = match &item.data {
         Data::Scalar { text, .. } => Template::compile(&read(text, item)?)?,
         _ => Template::compile(item)?,

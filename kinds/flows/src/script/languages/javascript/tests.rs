@@ -107,10 +107,10 @@ fn values_of_the_flow_are_read_and_set() {
 #[test]
 fn what_a_script_throws_says_where() {
     let text = error(&graph("const a = 1;\nconst b = a.c.d;\nreturn b"));
-    assert!(text.text().contains("javascript: code:2: TypeError"), "{text}");
+    assert!(text.text().contains("javascript: test.yaml:9: TypeError"), "{text}");
     assert_eq!((text.status(), text.shown()), (500, None));
     let text = error(&graph("function f() {\n  throw new Error('no luck');\n}\nf()"));
-    assert!(text.text().contains("code:2: Error: no luck"), "{text}");
+    assert!(text.text().contains("test.yaml:9: Error: no luck"), "{text}");
     for code in [
         "throw {status: 404, message: 'no user'}",
         "const e = new Error('no user');\ne.status = 404;\nthrow e",

@@ -241,6 +241,8 @@ local env = setmetatable({}, {
 })
 local globals = {__index = base, __metatable = false}
 
-return function(body, packet, values, flow)
+local function run(body, packet, values, flow)
   return pcall(body, setmetatable({}, globals), packet, values, env, flow)
 end
+
+return run, base

@@ -18,8 +18,9 @@ use super::{Budget, TEXTS_LEN_MAX, json, shared};
 /// What means something in a pattern; `find` takes one without any of it as a word.
 const SPECIAL: &[u8] = b"^$*+?.([%-";
 
-/// Puts the library into a state; gives what calls a script, and what converts its values.
-pub(super) fn install(lua: &Lua, budget: &Rc<Budget>) -> Result<(Function, Converter)> {
+/// Puts the library into a state; gives what calls a script, what a script finds there, and what
+/// converts its values.
+pub(super) fn install(lua: &Lua, budget: &Rc<Budget>) -> Result<(Function, Table, Converter)> {
     let list = lua.create_table()?;
     list.raw_set("__metatable", false)?;
     let converter = Converter { list, budget: Rc::clone(budget) };
@@ -53,7 +54,8 @@ pub(super) fn install(lua: &Lua, budget: &Rc<Budget>) -> Result<(Function, Conve
     natives.raw_set("null", LuaValue::NULL)?;
     natives.raw_set("shared", shared::tables(lua, &converter)?)?;
     let library = lua.load(include_str!("library.lua")).set_name("=library").into_function()?;
-    Ok((library.call(natives)?, converter))
+    let (run, base) = library.call(natives)?;
+    Ok((run, base, converter))
 }
 
 /// Puts a function of ours into a table, with what it needs.

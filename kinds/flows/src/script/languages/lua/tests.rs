@@ -11,7 +11,7 @@ use sinew_flow::{Reply, Value};
 
 use super::pattern::Matcher;
 use super::*;
-use crate::testing::{MalformedRequest, fixture, reply, run};
+use crate::testing::{MalformedRequest, fixture, refusals, reply, run};
 
 const LIMITS: Limits =
     Limits { time: Duration::from_secs(60), instructions_max: u64::MAX, memory_bytes: 1 << 26 };
@@ -19,7 +19,7 @@ const LIMITS: Limits =
 /// One that no node has, and that has no state yet.
 fn snippet(code: &str) -> Snippet {
     let (idle, used, freed) = (RefCell::default(), Cell::default(), Notify::new());
-    Snippet { code: code.to_owned(), limits: LIMITS, idle, used, freed }
+    Snippet { code: code.to_owned(), limits: LIMITS, origin: Origin::default(), idle, used, freed }
 }
 
 /// With so much time that other work on this machine does not matter.
@@ -95,7 +95,7 @@ fn functions_that_expressions_have_are_there_too() {
     ] {
         let error = answer(code, Value::Null).expect_err(code);
         assert!(
-            error.text().starts_with("lua: hash: ") && error.text().contains(expected),
+            error.text().starts_with("lua: test.yaml:8: hash: ") && error.text().contains(expected),
             "{error}"
         );
     }
@@ -103,6 +103,45 @@ fn functions_that_expressions_have_are_there_too() {
     let code = "return #hash('sha256', string.rep('x', 12 * 1000 * 1000))";
     let error = reply(&spacious(code), Value::Null).expect_err("it takes too long");
     assert!(error.text().contains("one function of the library"), "{error}");
+}
+
+#[test]
+fn a_global_that_nobody_sets_is_refused_at_its_place() {
+    let refused = |code: &str| {
+        let text = graph(code);
+        let said = |it: Refusal| {
+            let span = it.span.expect("a place");
+            let (start, end) = (span.start as usize, (span.start + span.len) as usize);
+            (it.message, text[start..end].to_owned(), it.help)
+        };
+        refusals(&text).into_iter().map(said).collect::<Vec<_>>()
+    };
+    let said = |name: &str, help: &str| {
+        (format!("nothing sets the global '{name}'"), name.to_owned(), help.to_owned())
+    };
+    assert_eq!(
+        refused("return {tostrng = pakcet.a,\n  b = tostrng(1)}"),
+        [said("pakcet", "did you mean 'packet'?"), said("tostrng", "did you mean 'tostring'?"),]
+    );
+    let local = "write 'local debugging = ...' above it; also where it may be absent";
+    assert_eq!(refused("if debugging then return 1 end"), [said("debugging", local)]);
+    let console = "there is no console here; pass the packet through a node 'print'";
+    assert_eq!(refused("local print2 = 1\nprint(print2)"), [said("print", console)]);
+}
+
+#[test]
+fn an_error_names_the_line_of_the_spec() {
+    let text = |text: &str| reply(text, Value::Null).expect_err(text).text().to_owned();
+    // Its first line is the eighth.
+    let said = text(&graph("local a = 1\nlocal f = function()\n  return a.b.c\nend\nreturn f()"));
+    assert!(said.starts_with("lua: test.yaml:10: attempt to index"), "{said}");
+    let said = text(&graph("local a = 1\nreturn json.decode('{')"));
+    assert!(said.starts_with("lua: test.yaml:9: not JSON"), "{said}");
+    let quoted = "\n- {kind: snippet, name: a, language: lua, code: \"local a\\nreturn a.b\"}\n";
+    assert!(text(quoted).starts_with("lua: test.yaml:2: "), "{}", text(quoted));
+    let caught = "local ok, why = pcall(function() return nil .. 1 end)\nerror(why)";
+    let said = text(&graph(caught));
+    assert!(said.starts_with("lua: test.yaml:8: attempt to concat"), "{said}");
 }
 
 #[test]
@@ -167,7 +206,7 @@ fn an_error_says_what_whoever_asked_may_know() {
     assert_eq!((error.status(), error.shown()), (404, Some(&Value::text("no such user"))));
     let error = answer("\nerror('secret')", Value::Null).unwrap_err();
     assert_eq!((error.status(), error.shown()), (500, None));
-    assert_eq!(error.text(), "lua: code:2: secret");
+    assert_eq!(error.text(), "lua: test.yaml:9: secret");
     let error = answer("return nil + 1", Value::Null).unwrap_err();
     assert!(error.text().contains("arithmetic on a nil value"), "{error}");
     let caught =
@@ -182,7 +221,7 @@ fn nothing_dangerous_is_there_and_nothing_stays_behind() {
         setmetatable getmetatable rawset rawget _G string.dump string.pack table.move \
         math.randomseed print xpcall";
     for name in ABSENT.split(' ') {
-        let code = format!("return {name} == nil");
+        let code = format!("local all = _ENV return all.{name} == nil");
         assert_eq!(value(&code, Value::Null), Value::Bool(true), "{name}");
     }
     for code in ["string.rep = 1", "math.pi = 3", "env.PATH = 1", "json.x = 1", "('').x = 1"] {
@@ -380,7 +419,7 @@ fn an_error_of_the_library_stands_where_the_script_called() {
         ("utf8.codepoint('x', 9)", "codepoint"),
     ] {
         let error = answer(&format!("local x = 1\n\nx = {call}"), Value::Null).expect_err(call);
-        assert!(error.text().starts_with("lua: code:3: "), "{call}: {error}");
+        assert!(error.text().starts_with("lua: test.yaml:10: "), "{call}: {error}");
         assert!(error.text().contains(said), "{call}: {error}");
     }
 }

@@ -8,7 +8,7 @@ fn patterns_mean_what_they_mean_in_lua() {
     let lua = Lua::new();
     let ours = Lua::new();
     let budget = Rc::new(Budget::new(&LIMITS));
-    let (run, _) = library::install(&ours, &budget).expect("the library");
+    let (run, _, _) = library::install(&ours, &budget).expect("the library");
     let code = "local _ENV, _, values = ... local s, p = values.s, values.p
         local function all(...) local t = table.pack(...)
           for i = 1, t.n do t[i] = tostring(t[i]) end return table.concat(t, ',') end

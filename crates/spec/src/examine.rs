@@ -1,0 +1,119 @@
+//! All steps of the compiler, one after the other.
+
+use sinew_plan::catalogue::Kind;
+use sinew_plan::plan::{Plan, TargetMachine};
+use sinew_plan::{Lines, Span};
+
+use crate::diagnostic::{Diagnostic, Found, Report};
+use crate::firewall::Firewall;
+use crate::parts::parts;
+use crate::place::{Graph, Home};
+use crate::yaml::{self, TEXT_LEN_MAX};
+use crate::{SpecSource, assemble, draft, flows, guest, join, limits, options, outside};
+use crate::{place, requires};
+
+/// Compiles a spec for a machine. Linear in the length of the text, apart from a heap's logarithm.
+///
+/// # Errors
+/// Everything that is wrong with the spec, in the order of the text (at most
+/// [`DIAGNOSTICS_MAX`](crate::diagnostic::DIAGNOSTICS_MAX)).
+///
+/// # Panics
+/// If a kind of the catalogue has a default that its own parameter refuses.
+pub fn compile(
+    source: &SpecSource<'_>,
+    catalogue: &[&'static Kind],
+    machine: &TargetMachine,
+) -> Result<Plan, Vec<Diagnostic>> {
+    examine(source, catalogue, machine).finish(source, [])
+}
+
+/// As [`compile`], for who looks for errors of its own in what comes of it.
+///
+/// # Panics
+/// As [`compile`].
+pub fn examine(
+    source: &SpecSource<'_>,
+    catalogue: &[&'static Kind],
+    machine: &TargetMachine,
+) -> Examined {
+    let report = Report::default();
+    let plan = build(source, catalogue, machine, &report);
+    Examined { plan, report }
+}
+
+/// What was compiled, good or not.
+pub struct Examined {
+    /// The plan; of a faulty graph its parts ([`Plan::left_out`]), or nothing.
+    pub plan: Option<Plan>,
+    report: Report,
+}
+
+impl Examined {
+    /// Whether the compiler found nothing wrong.
+    pub fn is_good(&self) -> bool {
+        self.report.is_empty()
+    }
+
+    /// The plan, if neither the compiler nor anybody else found anything wrong.
+    ///
+    /// # Errors
+    /// What all of them found, as [`compile`] says it.
+    pub fn finish(
+        self,
+        source: &SpecSource<'_>,
+        found: impl IntoIterator<Item = Found>,
+    ) -> Result<Plan, Vec<Diagnostic>> {
+        let mut found = found.into_iter().peekable();
+        match self.plan {
+            Some(plan) if self.report.is_empty() && found.peek().is_none() => Ok(plan),
+            _ => Err(self.report.diagnostics(source, found)),
+        }
+    }
+}
+
+fn build(
+    source: &SpecSource<'_>,
+    catalogue: &[&'static Kind],
+    machine: &TargetMachine,
+    report: &Report,
+) -> Option<Plan> {
+    if source.text.len() > TEXT_LEN_MAX {
+        let message = format!("the spec has {} bytes", source.text.len());
+        let help = format!("at most {TEXT_LEN_MAX}; split the graph");
+        report.error(Span { source: 0, start: 0, len: 1 }, message, help);
+        return None;
+    }
+    let mut root = yaml::parse(source.text, 0, report)?;
+    draft::set(&mut root, source.overrides, report);
+    outside::put(&mut root, source, catalogue, report);
+    let (name, lines) = (draft::of_file(source.file), Lines::new(source.text));
+    let draft = draft::read(&root, source, &name, catalogue, &lines, report)?;
+    let (joined, joined_all) = join::join(&draft);
+    let homes = place::homes(&draft);
+    let (of_packets, joined) = flows::split(&draft, joined);
+    let flow_links = flows::check(&draft, &of_packets);
+    let serves = |home: Home| draft.domains[home.domain].is_service();
+    let order = join::order(&draft, &joined, |node| !homes[node].is_some_and(serves));
+    options::check(&draft, &joined, &homes);
+    requires::check(&draft, &joined, &homes);
+    limits::check(&draft, &joined, &homes);
+    place::check_cpus(&draft, machine);
+    if !joined_all || homes.iter().any(Option::is_none) {
+        return Some(parts(&draft, &homes, &joined));
+    }
+    let all_homes = homes.iter().flatten().copied().collect();
+    let graph = Graph { draft: &draft, joined, flow_links, homes: all_homes, order };
+    let Some(plan) = assemble::plan(&graph, machine) else {
+        return Some(parts(&draft, &homes, &graph.joined));
+    };
+    for (span, message, help) in guest::too_small(&plan) {
+        report.error(span, message, help);
+    }
+    for what in Firewall::of(&plan, machine).violations {
+        let message = format!("the plan breaks the firewall of the core: {what}");
+        let help = "this is a bug of the compiler; please report it with the graph";
+        report.error(Span { source: 0, start: 0, len: 1 }, message, help);
+    }
+    Some(plan)
+}
