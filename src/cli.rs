@@ -12,7 +12,8 @@ use sinew_runtime::run::DOMAIN_COMMAND;
 use crate::answer::{BAD_REQUEST, print, refuse, say};
 use crate::steer::{halt, reset, restart, stop};
 use crate::{
-    advise, check, doctor, drill, graph, guest, lab, list, log, replay, run, test, top, tune,
+    advise, check, doctor, drill, graph, guest, import, lab, list, log, replay, run, test, top,
+    tune,
 };
 
 /// A dataflow runtime for machines: a fail-stop realtime core, services and links in one graph.
@@ -36,6 +37,7 @@ Examples:
   sinew advise graphs/arm/arm.yaml
   sinew drill --quick
   sinew guest graphs/dual_os/arm.yaml
+  sinew import uniflow old.yaml --out new.yaml
   sinew doctor
   sinew tune
 
@@ -55,6 +57,7 @@ enum Command {
     Check(check::CheckArgs),
     Test(test::TestArgs),
     Graph(graph::GraphArgs),
+    Import(import::ImportArgs),
     Guest(guest::GuestArgs),
     Lab(lab::LabArgs),
     Advise(advise::AdviseArgs),
@@ -67,10 +70,18 @@ impl Command {
     /// Whether it makes nodes, and so relies on the tables of their kinds. What ends a run does
     /// not: it must work whatever somebody has just built.
     fn makes_nodes(&self) -> bool {
-        use Command::{Doctor, Halt, List, Log, Reset, Restart, Stop, Top};
+        use Command::{Doctor, Halt, Import, List, Log, Reset, Restart, Stop, Top};
         !matches!(
             self,
-            List(_) | Top(_) | Log(_) | Restart(_) | Halt(_) | Reset(_) | Stop(_) | Doctor(_)
+            List(_)
+                | Top(_)
+                | Log(_)
+                | Restart(_)
+                | Halt(_)
+                | Reset(_)
+                | Stop(_)
+                | Doctor(_)
+                | Import(_)
         )
     }
 }
@@ -119,6 +130,7 @@ pub fn main(nodes: &Kinds) -> ExitCode {
         Command::Check(arguments) => check::run(&arguments, nodes),
         Command::Test(arguments) => test::run(&arguments, nodes),
         Command::Graph(arguments) => graph::run(&arguments, nodes),
+        Command::Import(arguments) => import::run(&arguments, nodes),
         Command::Guest(arguments) => guest::run(&arguments, nodes),
         Command::Lab(arguments) => lab::run(&arguments, nodes),
         Command::Advise(arguments) => advise::run(&arguments, nodes),

@@ -16,6 +16,7 @@ mod drill;
 mod duration;
 mod graph;
 mod guest;
+mod import;
 mod lab;
 mod list;
 mod load;

@@ -40,7 +40,14 @@ impl Place {
 
     /// A run that runs, and its process as the commands name it.
     pub(crate) fn run(&self, arguments: &[&str]) -> (Running, String) {
-        let running = self.start(&[&["run", "--json"], arguments].concat());
+        self.run_with(arguments, &[])
+    }
+
+    /// The same with numbers in its environment.
+    pub(crate) fn run_with(&self, arguments: &[&str], env: &[(&str, u16)]) -> (Running, String) {
+        let mut command = self.command(&[&["run", "--json"], arguments].concat());
+        command.envs(env.iter().map(|(name, number)| (name, number.to_string())));
+        let running = Running::start(command);
         let pid = running.pid().to_string();
         wait_until("the graph runs", || {
             assert!(is_alive(running.pid()), "the run ended at once");

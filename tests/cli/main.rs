@@ -32,3 +32,4 @@ mod stops;
 mod streaming;
 mod systemd;
 mod tune;
+mod uniflow;

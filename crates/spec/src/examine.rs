@@ -2,7 +2,7 @@
 
 use sinew_plan::catalogue::Kind;
 use sinew_plan::plan::{Plan, TargetMachine};
-use sinew_plan::{Lines, Span};
+use sinew_plan::{Item, Lines, Span};
 
 use crate::diagnostic::{Diagnostic, Found, Report};
 use crate::firewall::Firewall;
@@ -11,6 +11,37 @@ use crate::place::{Graph, Home};
 use crate::yaml::{self, TEXT_LEN_MAX};
 use crate::{SpecSource, assemble, draft, flows, guest, join, limits, options, outside};
 use crate::{place, requires};
+
+/// The tree of a text, whatever graph it is of.
+///
+/// # Errors
+/// It is no YAML, holds a key twice, or goes past a limit of [`compile`]: all that is wrong, with
+/// its place.
+pub fn read(source: &SpecSource<'_>) -> Result<Item, Vec<Diagnostic>> {
+    let report = Report::default();
+    let root = match within_limit(source, &report) {
+        true => yaml::parse(source.text, 0, &report),
+        false => None,
+    };
+    match root {
+        Some(root) if report.is_empty() => Ok(root),
+        _ => Err(report.diagnostics(source, [])),
+    }
+}
+
+/// Whether the text may be read; reports a longer one.
+fn within_limit(source: &SpecSource<'_>, report: &Report) -> bool {
+    let len = source.text.len();
+    if len > TEXT_LEN_MAX {
+        let help = format!("at most {TEXT_LEN_MAX}; split the graph");
+        report.error(
+            Span { source: 0, start: 0, len: 1 },
+            format!("the spec has {len} bytes"),
+            help,
+        );
+    }
+    len <= TEXT_LEN_MAX
+}
 
 /// Compiles a spec for a machine. Linear in the length of the text, apart from a heap's logarithm.
 ///
@@ -78,10 +109,7 @@ fn build(
     machine: &TargetMachine,
     report: &Report,
 ) -> Option<Plan> {
-    if source.text.len() > TEXT_LEN_MAX {
-        let message = format!("the spec has {} bytes", source.text.len());
-        let help = format!("at most {TEXT_LEN_MAX}; split the graph");
-        report.error(Span { source: 0, start: 0, len: 1 }, message, help);
+    if !within_limit(source, report) {
         return None;
     }
     let mut root = yaml::parse(source.text, 0, report)?;

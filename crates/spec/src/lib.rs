@@ -37,7 +37,7 @@ mod yaml;
 
 pub use core_only::core_of;
 pub use diagnostic::{Diagnostic, Found, diagnose, render, render_each};
-pub use examine::{Examined, compile, examine};
+pub use examine::{Examined, compile, examine, read};
 pub use images::{images_of, kinds as kinds_of_image};
 pub use nearest::{near, suggest};
 pub use outside::{
