@@ -58,7 +58,8 @@ fn a_domain_that_dies_again_and_again_takes_only_its_own_packets_with_it() {
     let rounds = std::env::var("SINEW_KILL_ROUNDS").ok().and_then(|it| it.parse().ok());
     let rounds: u64 = rounds.unwrap_or(ROUNDS);
     let text = fs::read_to_string(ours("graphs/http/apart.yaml")).expect("a graph");
-    let text = text.replace("backoff: 10ms", "backoff: 10ms, backoff_max: 10ms, restarts_max: 1000");
+    let text =
+        text.replace("backoff: 10ms", "backoff: 10ms, backoff_max: 10ms, restarts_max: 1000");
     let place = Place::new("apart");
     let (running, pid) = place.run(&["--set", "listener.port=0", &graph_in("apart", &text)]);
     let api = Api::of(&place, &pid, "web");

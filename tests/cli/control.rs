@@ -40,13 +40,24 @@ impl Place {
 
     /// A run that runs, and its process as the commands name it.
     pub(crate) fn run(&self, arguments: &[&str]) -> (Running, String) {
-        self.run_with(arguments, &[])
+        self.run_in(&[], arguments)
     }
 
     /// The same with numbers in its environment.
     pub(crate) fn run_with(&self, arguments: &[&str], env: &[(&str, u16)]) -> (Running, String) {
+        let texts: Vec<_> = env.iter().map(|(name, number)| (*name, number.to_string())).collect();
+        let environment: Vec<_> = texts.iter().map(|(name, text)| (*name, &**text)).collect();
+        self.run_in(&environment, arguments)
+    }
+
+    /// The same with these variables in its environment.
+    pub(crate) fn run_in(
+        &self,
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> (Running, String) {
         let mut command = self.command(&[&["run", "--json"], arguments].concat());
-        command.envs(env.iter().map(|(name, number)| (name, number.to_string())));
+        command.envs(environment.iter().copied());
         let running = Running::start(command);
         let pid = running.pid().to_string();
         wait_until("the graph runs", || {

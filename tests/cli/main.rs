@@ -27,6 +27,7 @@ mod requests;
 mod runs;
 mod schema;
 mod secrets;
+mod spans;
 mod specs;
 mod stops;
 mod streaming;

@@ -122,6 +122,21 @@ fn spans_that_cannot_be_written_are_an_error_before_the_start() {
 }
 
 #[test]
+fn a_collector_that_cannot_be_meant_is_an_error_before_the_start() {
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+    for (name, value, part) in [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "'grpc' is not supported; write http/protobuf"),
+        ("OTEL_TRACES_SAMPLER_ARG", "2", "'2' is no part of 1"),
+    ] {
+        let mut command = Command::new(SINEW);
+        command.arg("run").arg(ours("graphs/http/ping.yaml")).args(["--set", "listener.port=0"]);
+        command.envs([endpoint, ("OTEL_TRACES_SAMPLER", "traceidratio"), (name, value)]);
+        let err = Running::start(command).answer().ended_with(2).err;
+        assert!(err.contains(&format!("{name}: {part}")), "{err}");
+    }
+}
+
+#[test]
 fn a_spec_that_is_too_large_is_refused_without_reading_it_whole() {
     let large = folder("too_large").join("large.yaml");
     let file = File::create(&large).expect("a file");

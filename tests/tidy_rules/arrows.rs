@@ -67,8 +67,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "crates/flow/src",
         &[
-            &["at_work", "figures", "resource", "spans", "tell", "value"],
-            &["budget", "message", "pool", "values"],
+            &["at_work", "figures", "resource", "tell", "value"],
+            &["budget", "message", "pool", "spans", "values"],
             &["ends"],
             &["path"],
             &["entry"],
@@ -100,6 +100,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["observe", "proofs"],
         ],
     ),
+    ("crates/otlp/src", &[&["context"], &["message", "sampler"], &["settings"], &["collector"]]),
     ("crates/plan/src", &[&["item", "secrets"], &["catalogue"], &["plan"]]),
     (
         "crates/recording/src",

@@ -10,6 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use sinew_control::counters::BEATS;
 use sinew_core::board::{Board, DomainOrder as Orders, FaultAt};
@@ -30,6 +31,9 @@ use crate::resource::Resources;
 use crate::tell::Told;
 use crate::{Figures, Pool, make, spans};
 
+/// Of the time that a domain has for its stop, this part is over when the last spans are sent.
+const PATIENCE_IN_ALL: f64 = 0.9;
+
 /// The workers of a domain's flows.
 pub struct Crew {
     workers: Vec<Worker>,
@@ -38,6 +42,7 @@ pub struct Crew {
     told: Told,
     tally: Tally,
     reload: Reload,
+    stop_deadline: Duration,
 }
 
 /// A worker, from outside.
@@ -64,7 +69,7 @@ impl Crew {
     /// Opens all sources and makes all nodes, each with its counters; flows begin with
     /// [`Crew::serve`].
     pub fn open(setup: Setup, counters: Vec<counter::Writer<Region>>) -> Result<Crew, FaultAt> {
-        spans::begin()
+        spans::begin(&setup.plan, setup.domain)
             .map_err(|error| at(None, Fault::new(Cause::System, format_args!("{error}"))))?;
         let (pool, keeper) = Pool::start_kept(setup.blocking).map_err(no_thread)?;
         let resources = Resources::default();
@@ -108,8 +113,9 @@ impl Crew {
         let tally = Tally::new(counted, keeper, shared.clock, shared.setup.supervisor.clone());
         let orders = workers.iter().map(|worker: &Worker| worker.orders.clone()).collect();
         let counters = shared.graph.nodes.iter().copied().zip(counters).collect();
+        let stop_deadline = shared.setup.stop_deadline;
         let reload = Reload::new(shared, orders, held);
-        Ok(Crew { workers, counters, told, tally, reload })
+        Ok(Crew { workers, counters, told, tally, reload, stop_deadline })
     }
 
     /// Lets flows begin, until the domain is to stop; returns when those that have begun have
@@ -123,6 +129,7 @@ impl Crew {
             self.reload.look(board);
             board.sleep_while(Orders::Run, BEAT.as_nanos() as u64);
         }
+        let until = Instant::now() + self.stop_deadline.mul_f64(PATIENCE_IN_ALL);
         self.reload.end();
         self.order(|| Order::Stop);
         for worker in self.workers {
@@ -131,7 +138,7 @@ impl Crew {
         }
         self.told.write();
         self.tally.tell();
-        spans::end();
+        spans::end(until);
     }
 
     fn order(&self, order: impl Fn() -> Order) {

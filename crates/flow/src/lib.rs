@@ -45,11 +45,12 @@ pub use path::{
 };
 pub use pool::{Pool, queued_elsewhere};
 pub use resource::{OpenResource, Resource, Resources};
+pub use sinew_otlp::SpanContext;
 pub use spans::try_spans;
 pub use tell::one_line;
 pub use value::cbor;
 pub use value::error::Error;
-pub use value::{BytesToCome, Document, Map, Stream, Value};
+pub use value::{AskedFor, BytesToCome, Document, Map, Stream, Value};
 pub use values::FlowValues;
 
 use sinew_spec::catalogue::{Kind, PACKET, Port, RunsIn};

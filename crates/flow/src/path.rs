@@ -21,15 +21,15 @@ use std::time::Duration;
 
 use sinew_control::Supervisor;
 use sinew_core::fault::Fault;
+use sinew_otlp::SpanContext;
 use sinew_spec::plan::Plan;
-use tracing::Instrument;
 
 use crate::path::branches::Calls;
 use crate::path::children::Child;
 use crate::path::program::Program;
 use crate::resource::{ByName, Resources};
 use crate::{
-    Error, Flow, FlowLimits, MessageInput, MessageOutput, Outlet, Pool, StopSignal, Value, spans,
+    Error, Flow, FlowLimits, MessageInput, MessageOutput, Outlet, Pool, StopSignal, Value,
 };
 
 /// What a fork costs: a future, and its turns.
@@ -206,7 +206,9 @@ impl<'a> At<'a> {
         self.flow.spend(FORK_WORK)?;
         let begun = self.flow.program.base.children.begin()?;
         let (child, node) = (self.flow.child(), self.node);
-        let span = spans::child(child.id(), self.flow.program.entry(node).name(), self.flow.id());
+        if self.flow.program.is_traced {
+            child.begin_trace_below(node, self.flow);
+        }
         let running = async move {
             let figures = child.program.entry(node).figures();
             let _open = (figures.waits(), begun);
@@ -215,13 +217,19 @@ impl<'a> At<'a> {
                 child.tell(node, &error);
             }
         };
-        tokio::task::spawn_local(running.instrument(span));
+        tokio::task::spawn_local(running);
         Ok(())
     }
 
     /// Where flows of their own begin that a node begins for several others.
     pub fn beginning(self) -> Beginning {
         Beginning { program: Rc::clone(&self.flow.program), node: self.node }
+    }
+
+    /// Where the span of this node stands, for whom it asks, over HTTP or otherwise: what they do
+    /// for it is part of the same trace. `None` if nobody asks for spans.
+    pub fn context(self) -> Option<SpanContext> {
+        self.flow.context()
     }
 
     /// Whether some node further back has put something around this packet.
@@ -258,6 +266,9 @@ impl Beginning {
         let open = self.program.base.children.begin()?;
         let flow = Flow::new(Rc::clone(&self.program));
         flow.limit(limits);
+        if flow.program.is_traced {
+            flow.begin_trace(self.node, None, None);
+        }
         Ok(OwnFlow { flow, node: self.node, limits, _open: open })
     }
 }
@@ -279,9 +290,7 @@ impl OwnFlow {
     /// Sends a packet through an output of its node, and waits for the reply. Its time counts from
     /// the first packet that waits.
     pub async fn send(&self, port: usize, packet: Value) -> Reply {
-        let name = self.flow.program.entry(self.node).name();
-        let running = self.flow.run(self.node, port, packet, self.limits.deadline);
-        running.instrument(spans::flow(self.flow.id(), name)).await
+        self.flow.run(self.node, port, packet, self.limits.deadline).await
     }
 
     /// Tells the log of an error that nobody else hears.

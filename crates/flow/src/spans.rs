@@ -1,232 +1,247 @@
 //! Where the time of a flow goes: a span for each flow and for each node that has its packet, for
-//! whoever asks. Nobody does as a rule, and then a node costs one look at a word more.
+//! whoever asks: a file that takes all of them, a collector that takes those that are sampled.
+//! Nobody asks as a rule, and then a node costs one look at a word more.
+//!
+//! That is decided once for a flow, as it begins. One of which nobody wants spans makes none, and
+//! remembers at most what others may ask of it: the trace of who asked.
 
-use std::env;
-use std::fmt;
-use std::fs::File;
-use std::io::{self, ErrorKind, Write, stderr};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+mod lines;
+mod sent;
+
+use std::cell::OnceCell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Instant;
 
 use bytestring::ByteString;
-use sinew_control::outside;
-use tracing::level_filters::LevelFilter;
-use tracing::{Span, Subscriber, info_span};
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::format::FmtSpan;
-use tracing_subscriber::fmt::{MakeWriter, layer};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::registry;
+use sinew_core::clock::Clock;
+use sinew_otlp::{SpanContext, TraceSettings, new_span};
+use sinew_spec::plan::Plan;
+use tracing::Span;
 
-/// The environment's word for the file that spans go to.
-const FILE: &str = "SINEW_TRACE";
+use crate::{Error, Value};
 
-/// What our spans are of; those of libraries are not written.
-const TARGET: &str = "sinew";
+use self::sent::{Decided, OpenSpan, Sampled};
 
-/// The file of this process, if it writes one.
-static SPANS: OnceLock<Arc<Spans<File>>> = OnceLock::new();
-
-/// Where lines go. What is not taken is lost, counted and told; what comes later is tried again,
-/// after an empty line.
-struct Spans<W>(Mutex<Lines<W>>);
-
-struct Lines<W> {
-    file: W,
-    lost: u64,
-}
-
-/// Writes the spans of this process, if its environment names a file: a line of JSON for each as it
-/// ends. The lines of all domains go to the end of that file.
+/// Begins with what the environment of this process asks for, for a domain of a graph.
 ///
 /// # Errors
-/// It cannot be written.
-pub(crate) fn begin() -> io::Result<()> {
-    let Some(file) = open()? else { return Ok(()) };
-    let spans = SPANS.get_or_init(|| Arc::new(Spans::of(file)));
-    tracing::subscriber::set_global_default(subscriber(Arc::clone(spans)))
-        .map_err(|_| io::Error::new(ErrorKind::AlreadyExists, "a bug: spans have a reader already"))
-}
-
-/// Says what is missing, when all flows have ended.
-pub(crate) fn end() {
-    if let Some(spans) = SPANS.get() {
-        spans.end();
-    }
-}
-
-/// Whether the file that the environment names for spans, if it does, can be written: known before
-/// a domain starts, which would be restarted in vain.
-///
-/// # Errors
-/// It cannot be written.
-pub fn try_spans() -> io::Result<()> {
-    open().map(drop)
-}
-
-fn open() -> io::Result<Option<File>> {
-    let Some(path) = env::var_os(FILE).map(PathBuf::from) else { return Ok(None) };
-    File::options().append(true).create(true).open(&path).map(Some).map_err(|error| {
-        let text =
-            format!("{FILE}: cannot write to '{}': {error}; name another file", path.display());
-        io::Error::new(error.kind(), text)
+/// It asks for what cannot be.
+pub(crate) fn begin(plan: &Plan, domain: usize) -> io::Result<()> {
+    lines::begin()?;
+    let settings = TraceSettings::of_environment().map_err(io::Error::other)?;
+    settings.map_or(Ok(()), |settings| {
+        let more = [
+            ("sinew.graph", plan.name.clone()),
+            ("sinew.domain", plan.domains[domain].name.clone()),
+        ];
+        sent::begin(settings.of(&plan.name, more))
     })
 }
 
-impl<W> Spans<W> {
-    fn of(file: W) -> Spans<W> {
-        Spans(Mutex::new(Lines { file, lost: 0 }))
-    }
-
-    fn end(&self) {
-        let lost = self.0.lock().unwrap_or_else(PoisonError::into_inner).lost;
-        if lost > 0 {
-            say(format_args!("ends without {lost} spans that could not be written"));
-        }
-    }
+/// Sends what is left until then, and says what is missing, when all flows have ended.
+pub(crate) fn end(until: Instant) {
+    sent::end(until);
+    lines::end();
 }
 
-impl<W: Write> Write for &Spans<W> {
-    /// Takes a whole line.
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let (len, line) = (line.len(), &*outside::hide_in(line));
-        // A count is never left half changed.
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_after_gap = lines.lost > 0;
-        let gap = if is_after_gap { &b"\n"[..] } else { &[] };
-        match lines.file.write_all(gap).and_then(|()| lines.file.write_all(line)) {
-            Ok(()) if is_after_gap => {
-                let lost = std::mem::take(&mut lines.lost);
-                say(format_args!("is written again; {lost} spans are not in it"));
-            }
-            Ok(()) => {}
-            Err(error) => {
-                if !is_after_gap {
-                    say(format_args!("cannot be written: {error}; it goes on when it can"));
-                }
-                lines.lost += 1;
-            }
-        }
-        Ok(len)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// Whether what the environment asks for of spans can be had, as far as that is known before a
+/// domain starts, which would be restarted in vain.
+///
+/// # Errors
+/// Which variable asks for what cannot be.
+pub fn try_spans() -> io::Result<()> {
+    lines::open()?;
+    TraceSettings::of_environment().map(drop).map_err(io::Error::other)
 }
 
-fn say(what: fmt::Arguments<'_>) {
-    // Nobody listens: then there is no one to tell.
-    let _ = writeln!(stderr(), "the file of {FILE} {what}");
-}
-
-/// What makes lines of spans.
-fn subscriber<W>(writer: W) -> impl Subscriber + Send + Sync
-where
-    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
-{
-    let lines = layer().json().with_span_events(FmtSpan::CLOSE).with_writer(writer);
-    registry().with(Targets::new().with_target(TARGET, LevelFilter::INFO)).with(lines)
+/// Begins to send spans as these variables ask for, for a benchmark without a domain.
+pub(crate) fn begin_with(variables: &[(&str, &str)]) -> Result<(), String> {
+    let get = |name: &str| {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        Ok(found.map(|(_, value)| (*value).to_owned()))
+    };
+    let settings = TraceSettings::read(&get)?;
+    settings.map_or(Ok(()), |settings| {
+        sent::begin(settings.of("sinew", [])).map_err(|error| error.to_string())
+    })
 }
 
 /// Whether anybody asks; that is known before the first program is made.
 pub(crate) fn is_on() -> bool {
-    LevelFilter::current() != LevelFilter::OFF
+    lines::is_on() || sent::is_on()
 }
 
-/// A flow that the source `source` begins.
-pub(crate) fn flow(id: u64, source: &ByteString) -> Span {
-    info_span!(target: TARGET, parent: None, "flow", id, source = &**source)
+/// Whether all flows have spans.
+#[inline]
+pub(crate) fn takes_all() -> bool {
+    lines::is_on()
 }
 
-/// A flow that the node `by` of the flow `parent` forks.
-pub(crate) fn child(id: u64, by: &ByteString, parent: u64) -> Span {
-    info_span!(target: TARGET, parent: None, "flow", id, by = &**by, parent)
+/// Decides about the spans of a flow that begins with a packet, or below a span of another domain:
+/// the context that it begins in. `None` if it has none, and is not sampled.
+#[inline]
+pub(crate) fn decide(packet: Option<&Value>, parent: Option<&SpanContext>) -> Option<SpanContext> {
+    sent::decide(packet, parent)
 }
 
-/// A node that has the packet of the flow whose span this thread is in.
-pub(crate) fn node(name: &ByteString) -> Span {
-    info_span!(target: TARGET, "node", node = &**name)
+/// Who begins a flow: its number, and the node.
+pub(crate) struct Beginner<'a> {
+    pub(crate) flow: u64,
+    pub(crate) name: &'a ByteString,
+    pub(crate) kind: &'static str,
+    pub(crate) clock: Clock,
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
+/// The spans of a flow, and what others may ask of them.
+pub(crate) struct FlowTrace {
+    /// The flow's own, for the file.
+    line: Span,
+    /// For a collector, if it is sampled.
+    sampled: Option<Sampled>,
+    /// That of the flow's own span, as others hear of it; of one that is not sampled that of its
+    /// parent, or what stands for one.
+    context: OnceCell<SpanContext>,
+}
 
-    use serde_json::Value;
-    use tracing::subscriber::with_default;
+/// A node that has the packet of a flow; it ends when this is dropped.
+pub(crate) struct NodeSpan<'a> {
+    line: Span,
+    sent: Option<OpenSpan<'a>>,
+}
 
-    use super::*;
-
-    /// Where lines go in a test.
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("no panic").write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
+impl FlowTrace {
+    /// Of a flow that a source begins with a packet, as it was decided.
+    pub(crate) fn of_source(
+        by: &Beginner<'_>,
+        packet: Option<&Value>,
+        decided: Option<SpanContext>,
+    ) -> Option<Box<FlowTrace>> {
+        FlowTrace::of(lines::flow(by.flow, by.name), sent::flow(by, packet, decided))
     }
 
-    /// Takes a line, then none, then all.
-    #[derive(Default)]
-    struct Full {
-        asked: usize,
-        taken: Vec<u8>,
+    /// Of a child of the flow `parent` with these spans.
+    pub(crate) fn of_child(
+        by: &Beginner<'_>,
+        parent: u64,
+        of: Option<&FlowTrace>,
+    ) -> Option<Box<FlowTrace>> {
+        let (sampled, context) = match of.map(|of| (&of.sampled, of.context.get())) {
+            Some((Some(sampled), _)) => sampled.child(by, parent),
+            Some((None, context)) => (None, context.cloned()),
+            None => (None, None),
+        };
+        FlowTrace::of(lines::child(by.flow, by.name, parent), (sampled, context))
     }
 
-    impl Write for Full {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.asked += 1;
-            match self.asked {
-                2..=3 => Err(ErrorKind::StorageFull.into()),
-                _ => self.taken.write(bytes),
+    fn of(line: Span, (sampled, context): Decided) -> Option<Box<FlowTrace>> {
+        let is_any = !line.is_disabled() || context.is_some();
+        let context = context.map(OnceCell::from).unwrap_or_default();
+        is_any.then(|| Box::new(FlowTrace { line, sampled, context }))
+    }
+
+    /// Of one that has no spans, for who asks for its context.
+    pub(crate) fn none() -> Box<FlowTrace> {
+        Box::new(FlowTrace { line: Span::none(), sampled: None, context: OnceCell::new() })
+    }
+
+    /// The context that goes out with what the node sends that this thread is in; `None` without a
+    /// collector.
+    pub(crate) fn context(&self) -> Option<SpanContext> {
+        match &self.sampled {
+            Some(sampled) => {
+                Some(SpanContext { span: sampled.asks(), ..self.context.get()?.clone() })
             }
+            None if self.context.get().is_none() => {
+                let context = sent::unmade()?;
+                Some(self.context.get_or_init(|| context).clone())
+            }
+            None => Some(SpanContext { span: new_span(), ..self.context.get()?.clone() }),
         }
+    }
 
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
+    /// A node that has the packet since `begun`, in ticks; `None` if its span is not made.
+    pub(crate) fn node(
+        &self,
+        name: &ByteString,
+        kind: &'static str,
+        begun: u64,
+    ) -> Option<Box<NodeSpan<'_>>> {
+        let line = if self.line.is_disabled() { Span::none() } else { lines::node(name) };
+        let sent = self.sampled.as_ref().map(|sampled| sampled.node(name, kind, begun));
+        (sent.is_some() || !line.is_disabled()).then(|| Box::new(NodeSpan { line, sent }))
+    }
+
+    /// Does something in the flow's span.
+    pub(crate) fn within<T>(&self, does: impl FnOnce() -> T) -> T {
+        let own = self.sampled.as_ref().map(Sampled::enter);
+        let done = self.line.in_scope(does);
+        drop(own);
+        done
+    }
+
+    /// The same with what needs time.
+    pub(crate) fn wrap<'a, T>(&'a self, future: impl Future<Output = T> + 'a) -> InSpan<'a, T> {
+        wrap(future, |poll| self.within(poll))
+    }
+
+    /// The flow has this error.
+    pub(crate) fn failed(&self, error: &Error) {
+        if let Some(sampled) = &self.sampled {
+            sampled.failed(error);
         }
     }
 
-    #[test]
-    fn spans_that_a_full_disk_does_not_take_are_counted_and_it_goes_on() {
-        let spans = Spans::of(Full::default());
-        let lost = || spans.0.lock().expect("no panic").lost;
-        let mut write = |line: &str| (&spans).write_all(line.as_bytes()).expect("it is taken");
-        ["a\n", "b\n", "c\n"].into_iter().for_each(&mut write);
-        assert_eq!(lost(), 2);
-        write("d\n");
-        assert_eq!(lost(), 0);
-        assert_eq!(spans.0.lock().expect("no panic").file.taken, b"a\n\nd\n");
+    /// Whoever asked is answered so, in HTTP's terms.
+    pub(crate) fn answered(&self, status: u16) {
+        if let Some(sampled) = &self.sampled {
+            sampled.answered(status);
+        }
     }
 
-    #[test]
-    fn a_span_is_a_line_with_its_times_and_the_flow_around_it() {
-        let lines = Kept::default();
-        let writer = lines.clone();
-        with_default(subscriber(move || writer.clone()), || {
-            assert!(is_on());
-            // Other tests see the level too, and whoever meets a span first decides, for all
-            // threads, whether anybody wants it: they have no reader here.
-            drop((flow(0, &"".into()), node(&"".into())));
-            tracing::callsite::rebuild_interest_cache();
-            lines.0.lock().expect("no panic").clear();
-            let flow = flow(7, &"listener".into());
-            flow.in_scope(|| node(&"pong".into()).in_scope(|| ()));
-            drop(info_span!(target: "hyper", "not ours").entered());
-        });
-        let text = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
-        let lines: Vec<Value> =
-            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        let [node, flow] = lines.as_slice() else { panic!("two spans: {text}") };
-        let names = (&node["span"]["name"], &flow["span"]["name"]);
-        assert_eq!(names, (&"node".into(), &"flow".into()));
-        assert_eq!((&node["span"]["node"], &node["spans"][0]["id"]), (&"pong".into(), &7.into()));
-        assert!(node["fields"]["time.busy"].is_string(), "{text}");
+    /// A request goes this way, as the graph writes it.
+    pub(crate) fn routed(&self, route: impl FnOnce() -> Option<ByteString>) {
+        if let Some(sampled) = &self.sampled
+            && let Some(route) = route()
+        {
+            sampled.routed(route);
+        }
     }
+}
+
+/// A future in a span.
+type InSpan<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+impl NodeSpan<'_> {
+    /// Does something in it.
+    pub(crate) fn within<T>(&self, does: impl FnOnce() -> T) -> T {
+        let own = self.sent.as_ref().map(OpenSpan::enter);
+        let done = self.line.in_scope(does);
+        drop(own);
+        done
+    }
+
+    /// The same with what needs time.
+    pub(crate) fn wrap<'a, T>(&'a self, future: impl Future<Output = T> + 'a) -> InSpan<'a, T> {
+        wrap(future, |poll| self.within(poll))
+    }
+
+    /// The node has this error.
+    #[cold]
+    pub(crate) fn failed(&mut self, error: &Error) {
+        if let Some(sent) = &mut self.sent {
+            sent.failed(error);
+        }
+    }
+}
+
+/// A future that is polled in a span.
+fn wrap<'a, T>(
+    future: impl Future<Output = T> + 'a,
+    within: impl Fn(&mut dyn FnMut() -> Poll<T>) -> Poll<T> + 'a,
+) -> InSpan<'a, T> {
+    let mut future = Box::pin(future);
+    Box::pin(poll_fn(move |context| within(&mut || future.as_mut().poll(context))))
 }

@@ -11,7 +11,7 @@ use sinew_spec::{SpecSource as Text, compile, render};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
-use crate::{FLOW, FlowEntry, FlowFixture, Make, Opened, Source, output};
+use crate::{FLOW, FlowEntry, FlowFixture, Make, Opened, Source, output, spans};
 
 /// A kind that begins flows by the hand of a test.
 pub const BEGIN: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(|_| Ok(Box::new(Begin))) };
@@ -94,6 +94,15 @@ pub fn link(
     let (writer, reader) = (row.open)(&shape).expect("memory");
     let receiver = (row.receiver)(reader, &shape).expect("the same shape");
     ((row.sender)(writer, &shape).expect("the same shape"), receiver)
+}
+
+/// Sends the spans of flows that begin in programs made from now on, as these variables of the
+/// environment would ask for; once in a process.
+///
+/// # Panics
+/// If they are malformed.
+pub fn send_spans(variables: &[(&str, &str)]) {
+    spans::begin_with(variables).expect("good variables");
 }
 
 /// Runs a future as a worker would.

@@ -18,6 +18,7 @@ use futures_core::Stream as Parts;
 use indexmap::IndexMap;
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::Value as Json;
+use sinew_otlp::SpanContext;
 
 use crate::Error;
 
@@ -76,6 +77,25 @@ pub trait Document: Any + fmt::Debug + Send + Sync {
     fn compact(&self) -> Option<Arc<dyn Document>> {
         None
     }
+    /// What is said in spans of the request that this is; `None` if it is none.
+    fn asked(&self) -> Option<AskedFor<'_>> {
+        None
+    }
+    /// The span that it is part of, if it is a request of somebody who has one.
+    fn context(&self) -> Option<SpanContext> {
+        None
+    }
+}
+
+/// What is said of a request in spans.
+#[derive(Clone, Debug)]
+pub struct AskedFor<'a> {
+    /// Its method.
+    pub method: &'a str,
+    /// Its path.
+    pub path: &'a str,
+    /// How it came: `http` or `https`.
+    pub scheme: &'static str,
 }
 
 /// Bytes that are still to come, part by part. Clones share them, and only one can take them.
@@ -180,6 +200,16 @@ impl Value {
             Value::Document(document) => Value::Document(document.compact().unwrap_or(document)),
             other => other,
         }
+    }
+
+    /// The request that it is, for spans.
+    pub(crate) fn asked(&self) -> Option<AskedFor<'_>> {
+        if let Value::Document(document) = self { document.asked() } else { None }
+    }
+
+    /// The span that it is part of, as a request.
+    pub(crate) fn context(&self) -> Option<SpanContext> {
+        if let Value::Document(document) = self { document.context() } else { None }
     }
 
     /// The text, if it is one.

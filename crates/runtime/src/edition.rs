@@ -75,7 +75,11 @@ fn other_door(old: &Plan, new: &Plan) -> Option<String> {
     let (before, after) = (old.doors(), new.doors());
     let (from, to) = after.difference(&before).next()?;
     let name = |at: usize| &new.domains[at].name;
-    Some(format!("packets cross from domain '{}' to '{}', and did not before", name(*from), name(*to)))
+    Some(format!(
+        "packets cross from domain '{}' to '{}', and did not before",
+        name(*from),
+        name(*to)
+    ))
 }
 
 fn moved_domain(old: &Plan, new: &Plan) -> Option<String> {

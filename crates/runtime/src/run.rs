@@ -9,9 +9,9 @@
 
 mod answers;
 mod core;
+mod doors;
 mod edits;
 mod lifecycle;
-mod doors;
 mod links;
 mod output;
 mod process;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sinew_core::Parameters;
-use sinew_flow::testing::try_plan;
+use sinew_flow::testing::{send_spans, try_plan};
 use sinew_flow::{FlowFixture, Make, StopSignal, Stopper};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -40,6 +40,18 @@ pub(super) fn ping() -> Work {
         });
         assert!(answer.ends_with(b"pong"), "another answer");
     })
+}
+
+/// The same with traces, of which one in a hundred is made.
+pub(super) fn ping_traced() -> Work {
+    send_spans(&[
+        // Nobody is there, and nothing is sent as long as this takes.
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "4000000000"),
+        ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
+        ("OTEL_TRACES_SAMPLER_ARG", "0.01"),
+    ]);
+    ping()
 }
 
 /// Lets the graph serve at any port: where, and what ends it.

@@ -48,5 +48,6 @@ pub(crate) const VERBS: &[Verb] = &[
         flows::node("kind: snippet, language: text, code: 'Hello, {{ packet.user.name }}'")
     }),
     verb("request/ping", http::ping),
+    verb("request/ping_traced", http::ping_traced),
     verb("plan/nodes", plan::compiled),
 ];

@@ -19,7 +19,7 @@ use tokio::net::UnixDatagram;
 use tokio::task::{AbortHandle, spawn_local};
 
 use super::connection::Connection;
-use super::frame::{Call, Frame};
+use super::frame::{Frame, SentPacket};
 use crate::tell::Teller;
 use crate::{Error, Flow, FlowLimits, Program, Reply};
 
@@ -118,7 +118,7 @@ impl Called {
         Ok(())
     }
 
-    async fn answer(&self, connection: &Connection, call: Call) {
+    async fn answer(&self, connection: &Connection, call: SentPacket) {
         let id = call.id;
         let program = self.0.program.borrow().clone();
         // It is under way until its reply is said.
@@ -140,14 +140,15 @@ impl Called {
 }
 
 /// Has the node that is named answer the packet.
-async fn run(flow: &Flow, call: Call) -> Reply {
-    let Call { node, input, deadline_ms, work, packet, .. } = call;
+async fn run(flow: &Flow, call: SentPacket) -> Reply {
+    let SentPacket { node, input, deadline_ms, work, context, packet, .. } = call;
     flow.limit(FlowLimits { deadline: Duration::from_millis(deadline_ms), work });
     let Some((node, input)) = flow.program.entrance(&node, &input) else {
-        let text = format_args!("there is no input '{node}.{input}' any more; the graph was edited");
+        let text =
+            format_args!("there is no input '{node}.{input}' any more; the graph was edited");
         return Err(Error::new(text).with_status(503));
     };
-    let reply = flow.enter(node, input, packet).await;
+    let reply = flow.enter(node, input, packet, context).await;
     if let Err(error) = &reply {
         flow.tell(node, error);
     }

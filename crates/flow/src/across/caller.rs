@@ -20,7 +20,7 @@ use tokio::time::sleep;
 
 use super::CALLS_MAX;
 use super::connection::Connection;
-use super::frame::{Call, Frame};
+use super::frame::{Frame, SentPacket};
 use crate::path::program::StandIn;
 use crate::tell::Teller;
 use crate::{Ahead, At, Error, FlowNode, Reply, Step, Value};
@@ -135,7 +135,13 @@ impl Caller {
     }
 
     /// Has a node of the other domain answer a packet.
-    async fn call(&self, at: At<'_>, node: &ByteString, input: &ByteString, packet: Value) -> Reply {
+    async fn call(
+        &self,
+        at: At<'_>,
+        node: &ByteString,
+        input: &ByteString,
+        packet: Value,
+    ) -> Reply {
         let Some(connection) = self.connection.borrow().clone() else {
             return Err(self.failed(503, "is not there"));
         };
@@ -147,7 +153,9 @@ impl Caller {
         let (id, work) = (self.next_id.get(), at.flow().work_left());
         self.next_id.set(id + 1);
         let (node, input) = (node.clone(), input.clone());
-        let frame = Frame::Call(Call { id, node, input, deadline_ms, work, packet }).bytes()?;
+        let context = at.context();
+        let call = SentPacket { id, node, input, deadline_ms, work, context, packet };
+        let frame = Frame::Call(call).bytes()?;
         at.flow().spend((frame.len() / BYTES_PER_UNIT) as u64)?;
         let (sender, answer) = oneshot::channel();
         self.waiting.borrow_mut().insert(id, sender);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use bytestring::ByteString;
+use sinew_otlp::SpanContext;
 
 use super::FRAME_LEN_MAX;
 use crate::value::cbor;
@@ -18,7 +19,7 @@ pub(super) enum Frame {
     /// By who takes a connection: it serves.
     Hello,
     /// A packet for an input of a node.
-    Call(Call),
+    Call(SentPacket),
     /// Nobody waits for the reply any more.
     Cancel { id: u64 },
     /// The reply, and the work that went into it.
@@ -27,12 +28,14 @@ pub(super) enum Frame {
 
 /// A packet, where it goes, and what may be spent on it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Call {
+pub(super) struct SentPacket {
     pub(super) id: u64,
     pub(super) node: ByteString,
     pub(super) input: ByteString,
     pub(super) deadline_ms: u64,
     pub(super) work: u64,
+    /// Where the span of who sends it stands, if there is one.
+    pub(super) context: Option<SpanContext>,
     pub(super) packet: Value,
 }
 
@@ -52,11 +55,12 @@ impl Frame {
         let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         let said = match self {
             Frame::Hello => vec![Value::Integer(HELLO)],
-            Frame::Call(Call { id, node, input, deadline_ms, work, packet }) => {
+            Frame::Call(SentPacket { id, node, input, deadline_ms, work, context, packet }) => {
                 let (node, input) = (Value::Text(node), Value::Text(input));
                 let limits = [number(deadline_ms), number(work)];
                 let [deadline, work] = limits;
-                vec![Value::Integer(CALL), number(id), node, input, deadline, work, packet]
+                let context = context_out(context);
+                vec![Value::Integer(CALL), number(id), node, input, deadline, work, context, packet]
             }
             Frame::Cancel { id } => vec![Value::Integer(CANCEL), number(id)],
             Frame::Reply { id, work, reply } => {
@@ -115,12 +119,29 @@ impl Frame {
                     let both = number(id).zip(number(work)).zip(reply);
                     both.map(|((id, work), reply)| Frame::Reply { id, work, reply })
                 }
-                [Value::Integer(CALL), id, Value::Text(node), Value::Text(input), ms, work, packet] =>
-                {
+                [
+                    Value::Integer(CALL),
+                    id,
+                    Value::Text(node),
+                    Value::Text(input),
+                    ms,
+                    work,
+                    context,
+                    packet,
+                ] => {
                     let numbers = number(id).zip(number(ms)).zip(number(work));
                     numbers.map(|((id, deadline_ms), work)| {
                         let (node, input, packet) = (node.clone(), input.clone(), packet.clone());
-                        Frame::Call(Call { id, node, input, deadline_ms, work, packet })
+                        let context = context_in(context);
+                        Frame::Call(SentPacket {
+                            id,
+                            node,
+                            input,
+                            deadline_ms,
+                            work,
+                            context,
+                            packet,
+                        })
                     })
                 }
                 _ => None,
@@ -128,4 +149,18 @@ impl Frame {
         };
         frame.ok_or_else(wrong)
     }
+}
+
+/// As the headers of HTTP have it.
+fn context_out(context: Option<SpanContext>) -> Value {
+    let Some(context) = context else { return Value::Null };
+    let state = context.state.as_deref().map(Value::text);
+    Value::list([Value::text(context.to_string())].into_iter().chain(state))
+}
+
+/// What is malformed is none, as in HTTP.
+fn context_in(value: &Value) -> Option<SpanContext> {
+    let Value::List(lines) = value else { return None };
+    let mut lines = lines.iter().filter_map(Value::as_text);
+    Some(SpanContext::parse(lines.next()?.as_bytes())?.with_state(lines))
 }

@@ -11,13 +11,14 @@ use std::time::Duration;
 use bytes::BytesMut;
 use sinew_core::clock::Clock;
 use sinew_core::{Made, Parameters};
+use sinew_otlp::SpanContext;
 use sinew_spec::catalogue::{Kind, Parameter, ParameterType};
 use sinew_spec::plan::Plan;
 use tokio::task::{spawn_local, yield_now};
 
 use super::called::{Called, receive};
 use super::caller::{Caller, Callers, stand_in};
-use super::frame::{Call, Frame};
+use super::frame::{Frame, SentPacket};
 use crate::at_work::AtWork;
 use crate::path::program::Base;
 use crate::resource::Resources;
@@ -258,7 +259,9 @@ fn when_the_other_side_ends_who_waits_hears_it_and_the_next_process_is_found() {
             here.connected().await;
             let sends = Rc::clone(&here);
             let waits = spawn_local(async move { sends.send(Value::text("x")).await });
-            let Frame::Call(Call { node, input, .. }) = there.hear().await else { panic!("a call") };
+            let Frame::Call(SentPacket { node, input, .. }) = there.hear().await else {
+                panic!("a call")
+            };
             assert_eq!((&*node, &*input), ("far", "in"));
             there.say(end);
             there.stream.take();
@@ -271,17 +274,20 @@ fn when_the_other_side_ends_who_waits_hears_it_and_the_next_process_is_found() {
 
 #[test]
 fn frames_are_what_they_were_and_nothing_else_is_one() {
-    let call = Call {
+    let call = SentPacket {
         id: 7,
         node: "a/b".into(),
         input: "in".into(),
         deadline_ms: u64::MAX,
         work: 3,
+        context: None,
         packet: Value::text("x"),
     };
+    let context = SpanContext { trace: 1, span: 2, is_sampled: true, state: Some("a=1".into()) };
     let sent = [
         Frame::Hello,
-        Frame::Call(Call { deadline_ms: i64::MAX as u64, ..call.clone() }),
+        Frame::Call(SentPacket { deadline_ms: i64::MAX as u64, ..call.clone() }),
+        Frame::Call(SentPacket { deadline_ms: 1, context: Some(context), ..call.clone() }),
         Frame::Cancel { id: 1 },
         Frame::Reply { id: 1, work: 2, reply: Ok(None) },
         Frame::Reply { id: 1, work: 2, reply: Err(Error::joined(vec![failure(), failure()])) },

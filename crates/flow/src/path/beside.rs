@@ -5,12 +5,10 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tracing::Instrument;
-
 use crate::path::branches::Calls;
 use crate::path::children::Child;
 use crate::path::program::Program;
-use crate::{At, Error, Flow, FlowLimits, spans};
+use crate::{At, Error, Flow, FlowLimits};
 
 /// A child of a flow, or of a source, that has not begun. It sees the values of its parent, not the
 /// other way round, has no deadline, and does not draw from the work of its parent.
@@ -19,7 +17,6 @@ pub struct Offshoot {
     node: usize,
     /// It counts as one that is under way.
     _begun: Child,
-    parent: u64,
 }
 
 impl<'a> At<'a> {
@@ -30,7 +27,10 @@ impl<'a> At<'a> {
     pub fn beside(self, work: u64) -> Result<Offshoot, Error> {
         let begun = self.flow.program.base.children.begin()?;
         let flow = self.flow.child_of_its_own(FlowLimits { deadline: Duration::MAX, work });
-        Ok(Offshoot { flow, node: self.node, _begun: begun, parent: self.flow.id() })
+        if flow.program.is_traced {
+            flow.begin_trace_below(self.node, self.flow);
+        }
+        Ok(Offshoot { flow, node: self.node, _begun: begun })
     }
 
     /// Waits until the worker stops, or an edit has brought another graph: what has no end of its
@@ -58,18 +58,24 @@ impl Offshoot {
         let begun = program.base.children.begin()?;
         let flow = Flow::new(Rc::clone(program));
         flow.limit(FlowLimits { deadline: Duration::MAX, work });
-        Ok(Offshoot { parent: flow.id(), flow, node, _begun: begun })
+        if program.is_traced {
+            flow.begin_trace(node, None, None);
+        }
+        Ok(Offshoot { flow, node, _begun: begun })
     }
 
     /// Does it. An error is counted as the node's, and told in the log.
     pub async fn run(self, work: impl AsyncFnOnce(At<'_>) -> Result<(), Error>) {
-        let Offshoot { flow, node, parent, .. } = &self;
+        let Offshoot { flow, node, .. } = &self;
         let (calls, entry) = (Calls::default(), flow.program.entry(*node));
         let at = At { flow, node: *node, calls: &calls };
         let _waits = entry.figures().waits();
-        let span = spans::child(flow.id(), entry.name(), *parent);
-        let done = flow.in_time(pin!(work(at))).instrument(span).await;
+        let done = match flow.trace.get() {
+            None => flow.in_time(pin!(work(at))).await,
+            Some(trace) => trace.wrap(async { flow.in_time(pin!(work(at))).await }).await,
+        };
         if let Err(error) = done {
+            flow.trace_failed(&error);
             entry.figures().failed();
             flow.tell(*node, &error.of(entry.name()));
         }

@@ -156,9 +156,18 @@ impl Begun {
         &self.flow
     }
 
+    /// Says what the source made of the reply, in HTTP's terms; for spans.
+    #[inline]
+    pub fn answered(&self, status: u16) {
+        if let Some(trace) = self.flow.trace.get() {
+            trace.answered(status);
+        }
+    }
+
     /// Counts and tells an error that the source itself met with the reply.
     pub fn fail(&self, error: &Error) {
         self.flow.program.entry(self.source).figures().failed();
+        self.flow.trace_failed(error);
         self.flow.tell(self.source, error);
     }
 }

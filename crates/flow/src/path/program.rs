@@ -266,6 +266,10 @@ impl Entry {
         &self.name
     }
 
+    pub(crate) fn kind(&self) -> &'static Kind {
+        self.kind
+    }
+
     #[inline]
     pub(crate) fn mark(&self) -> u32 {
         self.mark
@@ -301,7 +305,9 @@ impl Entry {
             let polled = waiting.poll_unpin(context);
             at_work.end();
             // One that waits for the reply of others hears it from them.
-            if polled.is_pending() && at.waits_itself() && must_end.as_mut().poll(context).is_ready()
+            if polled.is_pending()
+                && at.waits_itself()
+                && must_end.as_mut().poll(context).is_ready()
             {
                 return Poll::Ready(Ok(Step::Fail(at.flow.ended_early())));
             }

@@ -4,9 +4,10 @@
 //! it waits, and with it all branches of it. Only children that it forked go on.
 
 mod ending;
+mod traced;
 
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::ControlFlow::{Break, Continue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -17,14 +18,15 @@ use std::time::{Duration, Instant};
 use bytestring::ByteString;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use sinew_otlp::SpanContext;
 use tokio::task::yield_now;
-use tracing::{Instrument, Span};
 
 use crate::budget::{Budget, spent};
 use crate::path::branches::{Branches, Calls};
 use crate::path::program::{Entry, Program, Target};
+use crate::spans::{FlowTrace, NodeSpan};
 use crate::values::FlowValues;
-use crate::{At, Document, Error, FlowLimits, Local, Reply, Step, Value, WORK_DEFAULT, spans};
+use crate::{At, Document, Error, FlowLimits, Local, Reply, Step, Value, WORK_DEFAULT};
 
 use self::ending::Over;
 
@@ -49,6 +51,8 @@ pub struct Flow {
     /// The node that waited last.
     waits_in: Cell<Option<usize>>,
     pub(crate) branches: Branches,
+    /// Its spans, if anybody asks for them.
+    pub(crate) trace: OnceCell<Box<FlowTrace>>,
 }
 
 /// Where a packet is on its way.
@@ -58,7 +62,17 @@ struct Place<'a> {
     /// Since when the node has it, in ticks.
     begun: u64,
     /// The node's span, if anybody asks for spans.
-    span: Span,
+    span: Option<Box<NodeSpan<'a>>>,
+}
+
+impl Place<'_> {
+    /// The node has this error.
+    #[cold]
+    fn failed(&mut self, error: &Error) {
+        if let Some(span) = &mut self.span {
+            span.failed(error);
+        }
+    }
 }
 
 /// What a node gets to go on with.
@@ -112,6 +126,7 @@ impl Flow {
             is_heard,
             waits_in,
             branches,
+            trace: OnceCell::new(),
         }
     }
 
@@ -242,15 +257,15 @@ impl Flow {
         let (calls, entry) = (Calls::default(), self.program.entry(source));
         let (figures, mut place) = (entry.figures(), self.place(&calls, source));
         let (begun, _open) = (place.begun, figures.waits());
-        let span = match self.program.is_traced {
-            true => spans::flow(self.id, entry.name()),
-            false => Span::none(),
-        };
+        if self.program.is_traced {
+            self.begin_trace(source, Some(&packet), None);
+        }
         self.turned.set(begun);
         let count = |reply: Reply, ended: u64| {
             figures.record(ended.wrapping_sub(begun));
-            if reply.is_err() {
+            if let Err(error) = &reply {
                 figures.failed();
+                self.trace_failed(error);
             }
             reply
         };
@@ -262,7 +277,7 @@ impl Flow {
         }
         // What it waited for is no computing, and no time of the first node.
         place.begun = self.program.ticks();
-        let rest = match self.start(place, span, |place| self.begin(place, port, packet)) {
+        let rest = match self.start(place, |place| self.begin(place, port, packet)) {
             // The last node has just looked at the clock.
             Started::Replied(reply, ended) => return count(reply, ended),
             Started::Waits(rest) => rest,
@@ -284,27 +299,33 @@ impl Flow {
         let place = self.place(&calls, node);
         self.turned.set(place.begun);
         let begin = |place| self.begin(place, port, packet);
-        let rest = match self.start(place, Span::none(), begin) {
-            Started::Replied(reply, _) => return reply,
-            Started::Waits(rest) => rest,
+        let reply = match self.start(place, begin) {
+            Started::Replied(reply, _) => reply,
+            Started::Waits(rest) => rest.await,
         };
-        rest.await
+        reply.inspect_err(|error| self.trace_failed(error))
     }
 
-    /// Runs from an input of a node until the reply is there, for who waits elsewhere.
-    pub(crate) async fn enter(&self, node: usize, input: usize, packet: Value) -> Reply {
+    /// Runs from an input of a node until the reply is there, for who waits elsewhere, in a span of
+    /// that context.
+    pub(crate) async fn enter(
+        &self,
+        node: usize,
+        input: usize,
+        packet: Value,
+        context: Option<SpanContext>,
+    ) -> Reply {
+        if self.program.is_traced {
+            self.begin_trace(node, None, context.as_ref());
+        }
         let calls = Calls::default();
         let place = self.place(&calls, node);
         self.turned.set(place.begun);
-        let span = match self.program.is_traced {
-            true => spans::flow(self.id, self.program.entry(node).name()),
-            false => Span::none(),
+        let reply = match self.start(place, |place| self.take(place, input, packet)) {
+            Started::Replied(reply, _) => reply,
+            Started::Waits(rest) => rest.await,
         };
-        let rest = match self.start(place, span, |place| self.take(place, input, packet)) {
-            Started::Replied(reply, _) => return reply,
-            Started::Waits(rest) => rest,
-        };
-        rest.await
+        reply.inspect_err(|error| self.trace_failed(error))
     }
 
     /// Begins with a packet at its place, in the span of the flow.
@@ -312,21 +333,24 @@ impl Flow {
     fn start<'a>(
         &'a self,
         place: Place<'a>,
-        span: Span,
         begin: impl FnOnce(Place<'a>) -> (Place<'a>, End<'a>),
     ) -> Started<'a> {
         let (begun, turns) = (place.begun, &self.program.base.turns);
-        let begin = || begin(place);
-        let (place, end) = if span.is_none() { begin() } else { span.in_scope(begin) };
+        let trace = self.trace.get();
+        let (place, end) = match trace {
+            None => begin(place),
+            Some(trace) => trace.within(|| begin(place)),
+        };
         if let End::Reply(reply) = end {
             turns.spend(place.begun.wrapping_sub(begun));
             return Started::Replied(reply, place.begun);
         }
         turns.spend(self.program.ticks().wrapping_sub(begun));
-        match span.is_none() {
-            true => Started::Waits(Box::pin(self.go_on_in_time(place, end))),
-            false => Started::Waits(Box::pin(self.go_on_in_time(place, end).instrument(span))),
-        }
+        let rest = self.go_on_in_time(place, end);
+        Started::Waits(match trace {
+            None => Box::pin(rest),
+            Some(trace) => trace.wrap(rest),
+        })
     }
 
     /// The same as `go_on`, until the flow must have ended.
@@ -365,7 +389,7 @@ impl Flow {
     }
 
     fn place<'a>(&self, calls: &'a Calls, node: usize) -> Place<'a> {
-        Place { node, calls, begun: self.program.ticks(), span: Span::none() }
+        Place { node, calls, begun: self.program.ticks(), span: None }
     }
 
     /// Hands a packet to a node, and takes it on from there as far as it goes by itself.
@@ -398,7 +422,10 @@ impl Flow {
                 }
             };
             let (entry, at) = (self.program.entry(place.node), self.at(&place));
-            let step = entry.wait(at, waiting).instrument(place.span.clone()).await;
+            let step = match &place.span {
+                None => entry.wait(at, waiting).await,
+                Some(span) => span.wrap(entry.wait(at, waiting)).await,
+            };
             end = self.go(&mut place, Turn::Step(step));
         }
     }
@@ -439,10 +466,13 @@ impl Flow {
                 Step::Pass(port, packet) => (port, packet),
                 Step::Reply(reply) => return End::Reply(Ok(reply)),
                 Step::Wait(waiting) => return End::Wait(waiting),
-                Step::Fail(error) => match entry.failed(error) {
-                    Continue(next) => next,
-                    Break(reply) => return End::Reply(reply),
-                },
+                Step::Fail(error) => {
+                    place.failed(&error);
+                    match entry.failed(error) {
+                        Continue(next) => next,
+                        Break(reply) => return End::Reply(reply),
+                    }
+                }
             };
             let next @ Target { node, input } = match entry.targets(port) {
                 [one] => *one,
@@ -468,8 +498,8 @@ impl Flow {
         packet: Value,
     ) -> Step<'a> {
         self.program.base.at_work.begin(entry.mark());
-        if self.program.is_traced {
-            return self.hand_in_span(place, entry, input, packet);
+        if let Some(trace) = self.trace.get() {
+            return self.hand_in_span(trace, place, entry, input, packet);
         }
         entry.node().handle(self.at(place), input, packet)
     }
@@ -479,14 +509,20 @@ impl Flow {
     #[inline(never)]
     fn hand_in_span<'a>(
         &'a self,
+        trace: &'a FlowTrace,
         place: &mut Place<'a>,
         entry: &'a Entry,
         input: usize,
         packet: Value,
     ) -> Step<'a> {
         let at = self.at(place);
-        place.span = spans::node(entry.name());
-        place.span.in_scope(|| entry.node().handle(at, input, packet))
+        // That of the node before has ended.
+        place.span = None;
+        place.span = trace.node(entry.name(), entry.kind().name, place.begun);
+        match &place.span {
+            None => entry.node().handle(at, input, packet),
+            Some(span) => span.within(|| entry.node().handle(at, input, packet)),
+        }
     }
 
     fn at<'a>(&'a self, place: &Place<'a>) -> At<'a> {

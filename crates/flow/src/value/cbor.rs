@@ -3,10 +3,10 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use crate::{Error, Map, Value};
 use bytes::Bytes;
 use minicbor::data::Type;
 use minicbor::{Decoder, Encoder, decode, encode};
-use crate::{Error, Map, Value};
 
 /// Deepest nesting of a value: who reads it calls itself for each level.
 const DEPTH_MAX: usize = 128;
@@ -135,14 +135,14 @@ fn exactly(bytes: Vec<u8>) -> Bytes {
 }
 
 fn too_long(len_max: usize) -> Error {
-    Error::new(format_args!(
-        "the value is longer than {len_max} bytes, the limit; make it shorter"
-    ))
-    .with_status(413)
+    Error::new(format_args!("the value is longer than {len_max} bytes, the limit; make it shorter"))
+        .with_status(413)
 }
 
 fn too_deep() -> Error {
-    Error::new(format_args!("a value that is kept or sent is nested {DEPTH_MAX} levels deep at most"))
+    Error::new(format_args!(
+        "a value that is kept or sent is nested {DEPTH_MAX} levels deep at most"
+    ))
 }
 
 fn broken(reason: &str) -> Error {

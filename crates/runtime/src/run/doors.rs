@@ -4,12 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixDatagram;
 
 use sinew_spec::plan::Plan;
 
-use super::links::Numbers;
+/// A link or a domain, and the number of a descriptor.
+pub(super) type Numbers = Vec<(usize, RawFd)>;
 
 /// By who calls and who is called: the end of each.
 #[derive(Default)]

@@ -22,11 +22,8 @@ use sinew_spec::guest;
 use sinew_spec::plan::{Link, Plan};
 
 use super::Run;
-use super::doors::Doors;
+use super::doors::{Doors, Numbers};
 use crate::inject;
-
-/// Link and number of the descriptor, for each end of one sort.
-pub(super) type Numbers = Vec<(usize, RawFd)>;
 
 /// The carriers of all links between domains. Streams are let go once their processes have started:
 /// who keeps the other end of one open would never let its peer see the end. Regions stay: a

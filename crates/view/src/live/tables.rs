@@ -192,6 +192,7 @@ mod tests {
             time_ns_p50: Some(11_200),
             time_ns_p99: None,
             time_ns_max: Some(1_384_000),
+            ..FlowStatus::default()
         };
         NodeState { name: name.into(), is_source, status }
     }

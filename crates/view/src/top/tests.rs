@@ -72,6 +72,7 @@ fn web() -> Status {
         time_ns_p50: Some(11_200),
         time_ns_p99: None,
         time_ns_max: Some(1_384_000),
+        ..FlowStatus::default()
     };
     let mut status = status();
     let node = &mut status.domains[1].nodes[0];

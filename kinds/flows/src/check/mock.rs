@@ -69,9 +69,8 @@ fn error(item: &Item) -> Result<Mock, Vec<Refusal>> {
             Refusal::new(entry.span, message, suggest(&entry.key, known.into_iter()))
         })
         .collect();
-    let [error, body] = ["error", "body"].map(|key| {
-        item.get(key).and_then(|item| taken(Template::compile(item), &mut refusals))
-    });
+    let [error, body] = ["error", "body"]
+        .map(|key| item.get(key).and_then(|item| taken(Template::compile(item), &mut refusals)));
     let status = match item.get("status").map(|item| (&item.data, item.span)) {
         None => Some(500),
         Some((Data::Scalar { text, .. }, span)) => {

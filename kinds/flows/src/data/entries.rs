@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use sinew_flow::{Error, Value, cbor};
 
-
 /// An entry costs so many bytes beside its key and its value, of those that `bytes_max` allows.
 pub(super) const ENTRY_BYTES: u64 = 256;
 /// So many entries whose time is over go with each operation, beside those whose room it needs.

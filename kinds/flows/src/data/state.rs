@@ -6,8 +6,9 @@ use bytestring::ByteString;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
-    At, Error, FLOW, Flow, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input,
-    output, cbor};
+    At, Error, FLOW, Flow, FlowEntry, FlowNode, Make, NodeContext, Step, Value, cbor, error, input,
+    output,
+};
 use sinew_spec::item_json;
 
 use super::entries::{Act, Asked, Outcome};

@@ -9,7 +9,8 @@ use sinew_core::clock::now_ns;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
-    At, Error, FLOW, FlowEntry, Make, OpenResource, Pool, Resource, Resources, Value, cbor};
+    At, Error, FLOW, FlowEntry, Make, OpenResource, Pool, Resource, Resources, Value, cbor,
+};
 use sinew_spec::plan::Node;
 use sinew_spec::{Span, suggest};
 

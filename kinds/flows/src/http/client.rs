@@ -28,8 +28,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
 use sinew_flow::{
-    At, Error, FLOW, Flow, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input,
-    output,
+    At, Error, FLOW, FlowEntry, FlowNode, Make, NodeContext, Step, Value, error, input, output,
 };
 use targets::{Balance, Health, Targets};
 use tokio::time::{Instant, timeout_at};
@@ -295,9 +294,9 @@ impl Http {
     /// Asks, and waits for the answer as long as the spec says: of several targets another one if
     /// one cannot be reached.
     async fn ask(&self, at: At<'_>, packet: &Value) -> Result<Answer, Error> {
-        let (flow, until) = (at.flow(), Instant::now() + self.patience);
+        let until = Instant::now() + self.patience;
         let Some(targets) = &self.targets else {
-            return self.ask_at(flow, packet, None, until).await.map_err(|(error, _)| error);
+            return self.ask_at(at, packet, None, until).await.map_err(|(error, _)| error);
         };
         if let Some(health) = &self.health {
             targets.watch(health, &self.client, &self.owner);
@@ -307,7 +306,7 @@ impl Http {
             let outcome = match targets.pick() {
                 None => Err((none_left(targets), Next::Nobody)),
                 Some(turn) => {
-                    let outcome = self.ask_at(flow, packet, Some(turn.base()), until).await;
+                    let outcome = self.ask_at(at, packet, Some(turn.base()), until).await;
                     match &outcome {
                         Ok(_) => turn.reached(),
                         Err((error, Next::Another | Next::Unsent)) => turn.unreached(error.text()),
@@ -327,12 +326,13 @@ impl Http {
     /// The same at one place.
     async fn ask_at(
         &self,
-        flow: &Flow,
+        at: At<'_>,
         packet: &Value,
         base: Option<&str>,
         until: Instant,
     ) -> Result<Answer, (Error, Next)> {
-        let filled = self.form.fill(flow, packet, base).await;
+        let context = at.context();
+        let filled = self.form.fill(at.flow(), packet, base, context.as_ref()).await;
         let mut ask = filled.map_err(|error| (error, Next::Nobody))?;
         let can_move = ask.can_move();
         match timeout_at(until, self.exchange(&mut ask)).await {

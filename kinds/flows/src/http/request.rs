@@ -7,14 +7,18 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderValue};
+use hyper::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::http::uri::{Authority, Uri};
 use hyper::{Request as HttpRequest, Version};
-use sinew_flow::{Document, Error, Map, Stream, Value};
+use sinew_flow::{AskedFor, Document, Error, Map, SpanContext, Stream, Value};
 
 use super::body::Content;
 use super::{cookie, decode};
+
+/// Where the span of who asks stands, and what others say of its trace (Trace Context of the W3C).
+pub(super) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(super) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// A body up to here may lie in the buffer of its connection, beside the head.
 const BUFFER_LEN: usize = 8 << 10;
@@ -190,6 +194,24 @@ impl Document for Request {
 
     fn is_sent(&self, name: &str) -> bool {
         ["body", "query", "header", "cookies"].contains(&name)
+    }
+
+    fn asked(&self) -> Option<AskedFor<'_>> {
+        let Parts { method, uri, .. } = &self.parts;
+        Some(AskedFor { method: method.as_str(), path: uri.path(), scheme: self.scheme })
+    }
+
+    fn context(&self) -> Option<SpanContext> {
+        let headers = &self.parts.headers;
+        // To look at each costs less than to search, where there are few.
+        let mut parents = headers.iter().filter(|(name, _)| **name == TRACEPARENT);
+        let (_, parent) = parents.next()?;
+        if parents.next().is_some() {
+            // Nobody knows which of them is meant.
+            return None;
+        }
+        let states = headers.get_all(TRACESTATE).iter().filter_map(|line| line.to_str().ok());
+        Some(SpanContext::parse(parent.as_bytes())?.with_state(states))
     }
 
     /// As it came, a request holds the buffer that its connection read it into.

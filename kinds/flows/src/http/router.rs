@@ -73,7 +73,9 @@ impl FlowNode for Router {
     }
 
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        match by_line(&packet, |method, path| self.routes.find(method, path)) {
+        let found = by_line(&packet, |method, path| self.routes.find(method, path));
+        at.flow().routed(|| by_line(&packet, |_, path| self.routes.path_of(path)).ok().flatten());
+        match found {
             Ok(RouteMatch::Route(port, None)) => Step::Pass(port, packet),
             Ok(RouteMatch::Route(port, Some(params))) => {
                 let packet = with_params(at.flow(), packet, params);

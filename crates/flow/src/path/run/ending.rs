@@ -128,8 +128,9 @@ impl Flow {
     #[cold]
     pub(crate) fn ended_early(&self) -> Error {
         let error = match self.over.get() {
-            Over::Stop => Error::new("the flow had not ended when its domain stopped")
-                .with_status(503),
+            Over::Stop => {
+                Error::new("the flow had not ended when its domain stopped").with_status(503)
+            }
             _ => {
                 let limit = self.limits.get().deadline;
                 let text = format_args!("the flow has not ended within {limit:?}, its deadline");

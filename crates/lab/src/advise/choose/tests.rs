@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sinew_figures::Distribution;
-use sinew_spec::plan::Isolation;
+use sinew_spec::plan::{Isolation, SpecText};
 
 use super::*;
 use crate::report::Figure;
@@ -27,6 +27,8 @@ fn plan(bounds: &[Bound]) -> Plan {
         flow_links: vec![],
         requirements: bounds.iter().enumerate().map(require).collect(),
         notes: vec![],
+        left_out: None,
+        text: SpecText::default(),
     }
 }
 

@@ -12,9 +12,9 @@ use futures_util::poll;
 use sinew_flow::Value;
 use tempfile::TempDir;
 
-use sinew_flow::cbor;
 use super::*;
 use crate::testing::run;
+use sinew_flow::cbor;
 
 /// In a child of these tests: the file that it is to write.
 const FILE: &str = "SINEW_TEST_STORE_FILE";

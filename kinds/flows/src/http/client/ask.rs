@@ -5,12 +5,12 @@ use hyper::header::{
     USER_AGENT,
 };
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use sinew_flow::{Error, Flow, Value};
+use sinew_flow::{Error, Flow, SpanContext, Value};
 
 use super::proxy::{self, Forwarded};
 use super::target::{self, Hosts};
 use crate::http::body::{Body, Content};
-use crate::http::request::Request as Packet;
+use crate::http::request::{Request as Packet, TRACEPARENT, TRACESTATE};
 use crate::http::response::{FRAMING, plain_text};
 use crate::http::upgrade::{WEBSOCKET, asks_for_websocket};
 use crate::json;
@@ -52,7 +52,8 @@ pub(super) struct ClientRequest {
 }
 
 impl Form {
-    /// The request for a packet; its url begins with `base`, if there is one.
+    /// The request for a packet; its url begins with `base`, if there is one. It is part of the
+    /// trace in which the span of that context stands.
     ///
     /// # Errors
     /// A template cannot be rendered, or makes what no request can be made of.
@@ -61,6 +62,7 @@ impl Form {
         flow: &Flow,
         packet: &Value,
         base: Option<&str>,
+        context: Option<&SpanContext>,
     ) -> Result<ClientRequest, Error> {
         let method = method(&self.method.render(flow, packet).await?).map_err(Error::new)?;
         let uri = self.uri(flow, packet, base).await?;
@@ -69,6 +71,9 @@ impl Form {
             let came = flow.resolve(&packet.field("header")?)?;
             set_headers(&mut headers, &came).map_err(|text| refused(400, text))?;
             proxy::adapt(&mut headers, packet, forwarded)?;
+        }
+        if let Some(context) = context {
+            set_context(&mut headers, context);
         }
         let fields = flow.resolve(&self.header.render(flow, packet).await?)?;
         let mut own = HeaderMap::new();
@@ -164,6 +169,17 @@ fn set_headers(headers: &mut HeaderMap, fields: &Value) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Says where the span of who asks stands, in place of what came.
+fn set_context(headers: &mut HeaderMap, context: &SpanContext) {
+    let state = context.state.as_deref().map(str::to_owned);
+    for (name, text) in [(TRACEPARENT, Some(context.to_string())), (TRACESTATE, state)] {
+        headers.remove(&name);
+        // They are plain text.
+        let value = text.and_then(|text| HeaderValue::try_from(text).ok());
+        headers.extend(value.map(|value| (name, value)));
+    }
 }
 
 /// A body and its type: a request's own body as it came, text, bytes, a stream, else JSON.

@@ -74,7 +74,8 @@ impl Coming {
     /// # Errors
     /// It is coded in a way that is not known here (415).
     pub(super) fn new(incoming: Incoming, headers: &mut HeaderMap) -> Result<Coming, Refused> {
-        let gunzip = match gunzip::coding(headers)? {
+        let unknown = Refused::Bad(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        let gunzip = match gunzip::coding(headers).ok_or(unknown)? {
             Coding::None => None,
             Coding::Gzip => {
                 headers.remove(CONTENT_ENCODING);

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Incoming};
 use hyper::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER, TRANSFER_ENCODING,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, ORIGIN,
+    RETRY_AFTER, TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Request as HttpRequest, Response, StatusCode, Version};
@@ -292,6 +293,7 @@ impl Exchange {
             && let Ok(upgrade) = left.downcast::<Upgrade>()
             && let Some(response) = upgrade.answer(&reply)
         {
+            begun.answered(response.status().as_u16());
             *self.life.upgrade.borrow_mut() = Some(upgrade);
             return response;
         }
@@ -300,8 +302,11 @@ impl Exchange {
         // It pays for what it takes to send the answer, too.
         if compresses && let Err(error) = begun.flow().spend(gzip::price(&response)) {
             begun.fail(&error);
-            return Box::pin(of_error(begun.flow(), &error)).await;
+            let response = Box::pin(of_error(begun.flow(), &error)).await;
+            begun.answered(response.status().as_u16());
+            return response;
         }
+        begun.answered(response.status().as_u16());
         response
     }
 

@@ -5,10 +5,7 @@ use std::mem::take;
 
 use bytes::{Buf, Bytes};
 use flate2::write::MultiGzDecoder;
-use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, HeaderMap};
-
-use super::body::Refused;
 
 /// How a body is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,22 +14,20 @@ pub(super) enum Coding {
     Gzip,
 }
 
-/// What a request says of its body.
-///
-/// # Errors
-/// It is coded in a way that is not known here, or several times (415).
-pub(super) fn coding(headers: &HeaderMap) -> Result<Coding, Refused> {
+/// What a request says of its body; `None`: it is coded in a way that is not known here, or several
+/// times.
+pub(super) fn coding(headers: &HeaderMap) -> Option<Coding> {
     let mut coding = Coding::None;
     for value in headers.get_all(CONTENT_ENCODING) {
         for name in value.as_bytes().split(|&byte| byte == b',') {
             match name.trim_ascii().to_ascii_lowercase().as_slice() {
                 b"identity" | b"" => {}
                 b"gzip" | b"x-gzip" if coding == Coding::None => coding = Coding::Gzip,
-                _ => return Err(Refused::Bad(StatusCode::UNSUPPORTED_MEDIA_TYPE)),
+                _ => return None,
             }
         }
     }
-    Ok(coding)
+    Some(coding)
 }
 
 /// Compressed bytes that are decoded at a time. Each becomes a thousand at most, so that a part
@@ -166,7 +161,7 @@ mod tests {
         let of = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(value));
-            coding(&headers).ok()
+            coding(&headers)
         };
         for (value, known) in [
             ("gzip", Some(Coding::Gzip)),

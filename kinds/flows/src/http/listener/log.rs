@@ -215,7 +215,8 @@ mod tests {
     fn a_line_says_who_asked_what_and_what_came_of_it() {
         let mut asked = line("/a\"?b=c");
         (asked.status, asked.bytes, asked.flow) = (Some(StatusCode::OK), 3, 17);
-        let expected = "1970-01-01T00:00:00.000Z 127.0.0.1:9 \"GET /a%22?b=c HTTP/1.1\" 200 3 0 us 17";
+        let expected =
+            "1970-01-01T00:00:00.000Z 127.0.0.1:9 \"GET /a%22?b=c HTTP/1.1\" 200 3 0 us 17";
         assert_eq!(asked.to_string(), expected);
         assert!(line("/").to_string().ends_with("\" 499 0 0 us -"));
     }

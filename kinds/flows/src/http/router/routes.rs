@@ -9,7 +9,7 @@ use sinew_core::catalogue::Kind;
 use sinew_flow::{Map, Value};
 use sinew_spec::{Data, Item, Span};
 
-use super::pattern::{self, Pattern};
+use super::pattern::{self, Pattern, with_names};
 
 /// The methods that a route may name.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
@@ -58,6 +58,8 @@ pub enum RouteMatch<'a> {
 
 /// The routes of one path.
 struct Leaf {
+    /// As who describes the interface shows it.
+    path: ByteString,
     routes: Vec<Route>,
     /// The methods that it answers.
     allow: ByteString,
@@ -94,7 +96,7 @@ impl Routes {
         let table = Table::read(list, kind)?;
         let of_path = |(shape, routes): (String, Vec<Route>)| {
             let names = routes[0].names.clone();
-            let path = pattern::with_names(&shape, &names);
+            let path = with_names(&shape, &names);
             let has_rest = shape.contains("{*");
             let line = move |route: Route| RouteLine {
                 path: path.clone(),
@@ -141,12 +143,20 @@ impl Routes {
 
     /// The output of a method and a path, if there is one, and whether the spec reserves it.
     pub(super) fn foresee(&self, method: &str, path: &str) -> Option<(usize, Option<bool>)> {
+        self.leaf(path)?.route(method).map(|route| (route.port, route.reserved))
+    }
+
+    /// The path of the table that this one is found by.
+    pub(super) fn path_of(&self, path: &str) -> Option<ByteString> {
+        self.leaf(path).map(|leaf| leaf.path.clone())
+    }
+
+    fn leaf(&self, path: &str) -> Option<&Leaf> {
         let path = pattern::normal(path)?;
-        let leaf = match self.fixed.get(&*path) {
-            Some(leaf) => leaf,
-            None => self.tree.at(&path).ok()?.value,
-        };
-        leaf.route(method).map(|route| (route.port, route.reserved))
+        match self.fixed.get(&*path) {
+            Some(leaf) => Some(leaf),
+            None => self.tree.at(&path).ok().map(|matched| matched.value),
+        }
     }
 }
 
@@ -262,9 +272,9 @@ impl Table {
         };
         let firsts: HashMap<String, (usize, Span)> = self.paths.iter().map(first).collect();
         for (shape, routes) in self.paths {
-            let allow = allow(routes.iter());
+            let (allow, path) = (allow(routes.iter()), with_names(&shape, &routes[0].names).into());
             let is_fixed = routes[0].names.is_empty();
-            let leaf = Leaf { routes, allow };
+            let leaf = Leaf { path, routes, allow };
             if is_fixed {
                 fixed.insert(pattern::literal_of(&shape), leaf);
                 continue;
