@@ -15,8 +15,8 @@ use sinew_runtime::confine::check_user;
 use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::{Plan, TargetMachine};
 use sinew_spec::{
-    Diagnostic, Found, GuestImage, SpecSource, TEXT_LEN_MAX, compile, diagnose, examine, images_of,
-    kinds_of_image, render_each, wanted_of,
+    Diagnostic, Finding, GuestImage, SpecSource, TEXT_LEN_MAX, compile, diagnose, examine,
+    images_of, kinds_of_image, render_each, wanted_of,
 };
 
 use crate::answer::{BAD_REQUEST, error_json, print};
@@ -161,7 +161,7 @@ pub(crate) fn load_and_make(
 }
 
 /// What is wrong with domains: users and boards that this machine lacks.
-fn refused_domains(plan: &Plan) -> Vec<Found> {
+fn refused_domains(plan: &Plan) -> Vec<Finding> {
     let apart = |span, text: &str| {
         let (message, help) = text.split_once("; ").unwrap_or((text, ""));
         (span, message.to_owned(), help.to_owned())

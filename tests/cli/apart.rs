@@ -1,5 +1,5 @@
-//! `graphs/http/apart.yaml`: the process behind a listener is killed again and again under load. Who
-//! asked it hears of that at once, and nobody else notices.
+//! `graphs/http/apart.yaml`: the process behind a listener is killed again and again under load.
+//! Who asked it hears of that at once, and nobody else notices.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -106,15 +106,15 @@ fn place(lines: &[(u32, u32)], offset: u32) -> Option<u32> {
 
 /// Where the lines of a text begin.
 #[derive(Clone, Debug, Default)]
-pub struct Lines {
+pub struct LineStarts {
     starts: Vec<usize>,
 }
 
-impl Lines {
+impl LineStarts {
     /// Those of this text.
-    pub fn new(text: &str) -> Lines {
+    pub fn new(text: &str) -> LineStarts {
         let breaks = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
-        Lines { starts: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect() }
+        LineStarts { starts: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect() }
     }
 
     /// Line of the byte at `offset`, from 1.

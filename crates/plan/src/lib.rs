@@ -8,7 +8,7 @@ mod item;
 pub mod plan;
 mod secrets;
 
-pub use item::{Data, Entry, Item, LinePlaces, Lines};
+pub use item::{Data, Entry, Item, LinePlaces, LineStarts};
 pub use secrets::{Brought, HIDDEN, Secrets, Wanted};
 
 /// The table of kinds of a guest's image, which whoever compiles a spec has read for it.

@@ -11,7 +11,7 @@ pub use requirement::{Bound, Isolation, RequiredOf, Requirement};
 use std::collections::BTreeSet;
 
 use crate::catalogue::{Direction, Kind, MessageType, ParameterValue, Port, RunsIn};
-use crate::{Item, Lines, Span};
+use crate::{Item, LineStarts, Span};
 
 /// A graph, ready to be run.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub struct SpecText {
     /// The file, as the user named it.
     pub file: String,
     /// Its lines.
-    pub lines: Lines,
+    pub lines: LineStarts,
 }
 
 impl SpecText {

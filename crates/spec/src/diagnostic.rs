@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value as Json, json};
-use sinew_plan::{Data, Item, Lines, Secrets, Span};
+use sinew_plan::{Data, Item, LineStarts, Secrets, Span};
 
 use crate::SpecSource;
 
@@ -56,13 +56,13 @@ impl Diagnostic {
 }
 
 /// What others than the compiler find wrong with a spec: where, what, and what to write instead.
-pub type Found = (Span, String, String);
+pub type Finding = (Span, String, String);
 
 /// What others than the compiler find wrong with a good spec, as the compiler would say it: in the
 /// order of the text, at most [`DIAGNOSTICS_MAX`].
 pub fn diagnose(
     source: &SpecSource<'_>,
-    found: impl IntoIterator<Item = Found>,
+    found: impl IntoIterator<Item = Finding>,
 ) -> Vec<Diagnostic> {
     Report::default().diagnostics(source, found)
 }
@@ -190,7 +190,7 @@ impl Report {
     pub(crate) fn diagnostics(
         self,
         source: &SpecSource<'_>,
-        found: impl IntoIterator<Item = Found>,
+        found: impl IntoIterator<Item = Finding>,
     ) -> Vec<Diagnostic> {
         for (span, message, help) in found {
             self.error(span, message, help);
@@ -205,7 +205,7 @@ impl Report {
         // A link into a block stands for several: what is wrong with it is said once.
         let mut said = HashSet::new();
         problems.retain(|problem| said.insert(problem.clone()));
-        let lines = Lines::new(source.text);
+        let lines = LineStarts::new(source.text);
         let mut all: Vec<Diagnostic> =
             problems.into_iter().map(|problem| problem.place(source, &lines)).collect();
         let left_out = self.left_out.get();
@@ -232,7 +232,7 @@ fn cut(mut text: String) -> String {
 }
 
 impl Problem {
-    fn place(self, source: &SpecSource<'_>, lines: &Lines) -> Diagnostic {
+    fn place(self, source: &SpecSource<'_>, lines: &LineStarts) -> Diagnostic {
         let Problem { span, message, help } = self;
         if let Some(at) = span.source.checked_sub(1) {
             let (name, value) = &source.overrides[at as usize];

@@ -22,7 +22,7 @@ pub(crate) use requires::Required;
 pub(crate) use service::Service;
 pub(crate) use set::{set, visit_nodes};
 use sinew_plan::catalogue::Kind;
-use sinew_plan::{Data, GuestImage, Item, Lines};
+use sinew_plan::{Data, GuestImage, Item, LineStarts};
 
 use self::reader::{Reader, Site};
 use crate::SpecSource;
@@ -54,7 +54,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) images: &'a [GuestImage],
     /// The file as the user named it.
     pub(crate) file: &'a str,
-    pub(crate) lines: &'a Lines,
+    pub(crate) lines: &'a LineStarts,
     /// Where all that is wrong is said.
     pub(crate) report: &'a Report,
 }
@@ -66,7 +66,7 @@ pub(crate) fn read<'a>(
     source: &SpecSource<'a>,
     mut name: &'a str,
     catalogue: &[&'static Kind],
-    lines: &'a Lines,
+    lines: &'a LineStarts,
     report: &'a Report,
 ) -> Option<Draft<'a>> {
     let given = source.images;

@@ -14,7 +14,7 @@ pub use places::Places;
 
 use std::fmt;
 
-use sinew_plan::{Data, Entry, Item, Lines, Span};
+use sinew_plan::{Data, Entry, Item, LineStarts, Span};
 
 use self::marks::{Form, Mark, Marks};
 use self::splice::{Mapping, Splice};
@@ -66,7 +66,7 @@ impl std::error::Error for CannotEdit {}
 /// # Errors
 /// The first change that cannot be made; then none is.
 pub fn edit(text: &str, changes: &[Change]) -> Result<String, CannotEdit> {
-    let (now, lines) = (text.to_owned(), Lines::new(text));
+    let (now, lines) = (text.to_owned(), LineStarts::new(text));
     let mut sheet = Sheet { now, lines, tree: tree(text)?, past: Vec::new() };
     for change in changes {
         let refused = sheet.make(change);
@@ -101,8 +101,8 @@ type Refusal = (usize, String);
 /// A text on which changes are made.
 struct Sheet {
     now: String,
-    /// Lines of the text before all changes.
-    lines: Lines,
+    /// LineStarts of the text before all changes.
+    lines: LineStarts,
     tree: Item,
     /// What was done, the first change first.
     past: Vec<Vec<Splice>>,

@@ -2,9 +2,9 @@
 
 use sinew_plan::catalogue::Kind;
 use sinew_plan::plan::{Plan, TargetMachine};
-use sinew_plan::{Item, Lines, Span};
+use sinew_plan::{Item, LineStarts, Span};
 
-use crate::diagnostic::{Diagnostic, Found, Report};
+use crate::diagnostic::{Diagnostic, Finding, Report};
 use crate::firewall::Firewall;
 use crate::parts::parts;
 use crate::place::{Graph, Home};
@@ -93,7 +93,7 @@ impl Examined {
     pub fn finish(
         self,
         source: &SpecSource<'_>,
-        found: impl IntoIterator<Item = Found>,
+        found: impl IntoIterator<Item = Finding>,
     ) -> Result<Plan, Vec<Diagnostic>> {
         let mut found = found.into_iter().peekable();
         match self.plan {
@@ -115,7 +115,7 @@ fn build(
     let mut root = yaml::parse(source.text, 0, report)?;
     draft::set(&mut root, source.overrides, report);
     outside::put(&mut root, source, catalogue, report);
-    let (name, lines) = (draft::of_file(source.file), Lines::new(source.text));
+    let (name, lines) = (draft::of_file(source.file), LineStarts::new(source.text));
     let draft = draft::read(&root, source, &name, catalogue, &lines, report)?;
     let (joined, joined_all) = join::join(&draft);
     let homes = place::homes(&draft);

@@ -36,7 +36,7 @@ mod value;
 mod yaml;
 
 pub use core_only::core_of;
-pub use diagnostic::{Diagnostic, Found, diagnose, render, render_each};
+pub use diagnostic::{Diagnostic, Finding, diagnose, render, render_each};
 pub use examine::{Examined, compile, examine, read};
 pub use images::{images_of, kinds as kinds_of_image};
 pub use nearest::{near, suggest};
@@ -46,7 +46,8 @@ pub use outside::{
 pub use rules::catalogue_errors;
 pub use schema::schema;
 pub use sinew_plan::{
-    Brought, Data, Entry, GuestImage, HIDDEN, Item, Lines, Secrets, Span, Wanted, catalogue, plan,
+    Brought, Data, Entry, GuestImage, HIDDEN, Item, LineStarts, Secrets, Span, Wanted, catalogue,
+    plan,
 };
 pub use value::{duration_ns, duration_text, expected};
 pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX, item_json};

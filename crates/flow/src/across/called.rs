@@ -1,4 +1,4 @@
-//! The side that is called: it takes connections from its doors, and has its nodes answer what comes
+//! The side that is called: it takes connections from its doors, and its nodes answer what comes
 //! over them.
 
 use std::cell::RefCell;

@@ -55,9 +55,10 @@ fn write(
         }
         Value::Document(_) => return write(to, &value.resolve()?, len_max, levels),
         Value::Stream(_) => {
-            let what = "bytes that are still to come cannot be kept or sent; let the node before it \
-                        gather the body";
-            return Err(Error::new(what));
+            return Err(Error::new(
+                "bytes that are still to come cannot be kept or sent; let the node before it \
+                 gather the body",
+            ));
         }
     };
     let len = written.map_err(Error::new)?.writer().len();

@@ -31,8 +31,8 @@ static INFO: Kind = Kind {
     name: "multipart",
     doc: "Takes a body of the type multipart/form-data apart. Its fields and files become a value \
           of the flow, {fields, files}, and the packet is passed on. Files stay in memory, or are \
-          written to a folder under names of their own, as they come if the body is a stream. What is no such form is 400, another type \
-          415, too much 413.",
+          written to a folder under names of their own, as they come if the body is a stream. \
+          What is no such form is 400, another type 415, too much 413.",
     ports: &[
         input("in", "A request, or a mapping with 'header' and a 'body' of text or bytes."),
         output("out", "The same packet."),

@@ -176,8 +176,8 @@ impl Line {
     }
 }
 
-/// Time, peer, what was asked, status, bytes of the body, time taken, number of the flow. 499, as nginx has it: the
-/// client went away before there was an answer.
+/// Time, peer, what was asked, status, bytes of the body, time taken, number of the flow. 499, as
+/// nginx has it: the client went away before there was an answer.
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (came, peer) = (format_rfc3339_millis(self.came), self.peer);

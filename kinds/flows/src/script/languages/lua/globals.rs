@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use mlua::{Lua, LuaOptions, StdLib};
-use sinew_spec::Lines;
+use sinew_spec::LineStarts;
 
 use crate::script::line_start;
 
@@ -139,12 +139,13 @@ impl<'a> Reader<'a> {
         let words = words.map(|word| word.try_into().map(u32::from_le_bytes));
         let instructions = words.collect::<Result<Vec<_>, _>>().ok()?;
         let constants = (0..self.size()?).map(|_| self.constant()).collect::<Option<_>>()?;
-        let is_globals = (0..self.size()?).map(|_| {
-            let [in_stack, index, _] = *self.take(3)? else { return None };
-            Some(outer.map_or(true, |outer| {
-                in_stack == 0 && outer.get(usize::from(index)) == Some(&true)
-            }))
-        });
+        let is_globals =
+            (0..self.size()?).map(|_| {
+                let [in_stack, index, _] = *self.take(3)? else { return None };
+                Some(outer.is_none_or(|outer| {
+                    in_stack == 0 && outer.get(usize::from(index)) == Some(&true)
+                }))
+            });
         let is_globals: Vec<bool> = is_globals.collect::<Option<_>>()?;
         for _ in 0..self.size()? {
             self.function(Some(&is_globals), found)?;
@@ -234,12 +235,12 @@ impl Code {
 pub(super) struct Words<'a> {
     code: &'a str,
     words: Vec<(usize, &'a str)>,
-    lines: Lines,
+    lines: LineStarts,
 }
 
 impl<'a> Words<'a> {
     pub(super) fn of(code: &'a str) -> Words<'a> {
-        Words { code, words: words(code), lines: Lines::new(code) }
+        Words { code, words: words(code), lines: LineStarts::new(code) }
     }
 
     /// Where a name stands that is read in a line, or above it where an expression goes on over
