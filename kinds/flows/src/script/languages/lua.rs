@@ -368,10 +368,7 @@ impl Failure {
 
     fn into_error(self, limits: &Limits, origin: &Origin) -> Error {
         match self {
-            Failure::Code(text) => failed(&match split_line(&text) {
-                Some((line, reason)) => format!("{}: {reason}", origin.place(line)),
-                None => text,
-            }),
+            Failure::Code(text) => failed(&placed(&text, origin)),
             Failure::Stopped(Stop::Time) => failed(&format!(
                 "the code ran longer than {:?} and was stopped; raise 'time'",
                 limits.time
@@ -444,6 +441,17 @@ fn innermost(error: &mlua::Error) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// A text with the lines of the script that stand before it, as places of the spec: an error that
+/// was caught and thrown again has several.
+fn placed(text: &str, origin: &Origin) -> String {
+    let (mut placed, mut rest) = (String::new(), text);
+    while let Some((line, reason)) = split_line(rest) {
+        placed += &format!("{}: ", origin.place(line));
+        rest = reason;
+    }
+    placed + rest
 }
 
 /// The line and the rest of `code:3: reason`.

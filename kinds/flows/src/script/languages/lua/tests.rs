@@ -141,7 +141,7 @@ fn an_error_names_the_line_of_the_spec() {
     assert!(text(quoted).starts_with("lua: test.yaml:2: "), "{}", text(quoted));
     let caught = "local ok, why = pcall(function() return nil .. 1 end)\nerror(why)";
     let said = text(&graph(caught));
-    assert!(said.starts_with("lua: test.yaml:8: attempt to concat"), "{said}");
+    assert!(said.starts_with("lua: test.yaml:9: test.yaml:8: attempt to concat"), "{said}");
 }
 
 #[test]
