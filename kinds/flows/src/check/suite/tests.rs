@@ -114,3 +114,68 @@ fn all_that_is_wrong_with_a_test_is_refused_at_once() {
     );
     assert_eq!(refusals(&unknown).len(), 1, "an assert has no reply");
 }
+
+const FIND: &str = "ports: {out: [{name: find, port: in}]}";
+
+/// A graph that asks others: nobody is there, so only a mock answers.
+fn asking(keys: &str) -> String {
+    format!(
+        "
+        - {{kind: test, name: t, {FIND}, packet: {{id: 7}}, {keys}}}
+        - {{kind: test, name: bare, {FIND}, packet: {{id: 7}},
+           expect: error.node == 'find' && error.error != 'no answer'}}
+        - {{kind: http, name: find, method: GET, url: 'http://127.0.0.1:9/{{{{ packet.id }}}}',
+           ports: {{out: [{{name: greet, port: in}}]}}}}
+        - {{kind: snippet, name: greet, language: text, code: 'Hello, {{{{ packet.body.name }}}}'}}
+        "
+    )
+}
+
+#[test]
+fn a_mock_answers_for_a_node_in_its_test_alone() {
+    for keys in [
+        "mocks: {find: {answer: {body: {name: 'Ada {{ packet.id }}'}}}}, \
+         expect: \"reply == 'Hello, Ada 7'\"",
+        "mocks: {find: {answer: {body: {name: x}}}, greet: {answer: y}}, expect: reply == 'y'",
+        "mocks: {find: {error: {status: 502, error: no answer}}}, \
+         expect: error.status == 502 && error.node == 'find' && error.error == 'no answer'",
+        "mocks: {find: {error: {}}}, expect: error.status == 500 && error.error == 'mocked'",
+        "mocks: {find: {error: {status: 409, body: {of: '{{ packet.id }}'}}}}, \
+         expect: error.status == 409 && error.body.of == 7",
+        "mocks: {find: {answer: '{{ packet.nothing }}'}}, expect: error.node == 'find'",
+    ] {
+        let suite = suite(&asking(keys));
+        let mocked = suite.run("t").expect("a test of this name");
+        assert!(mocked.passed, "{keys}: {mocked}");
+        let bare = suite.run("bare").expect("a test of this name");
+        assert!(bare.passed, "beside {keys}: {bare}");
+    }
+}
+
+#[test]
+fn a_test_says_which_time_it_is() {
+    let now = "now: 2026-01-31T12:00:00Z, packet: '{{ now() }}'";
+    let outcome = outcome(&format!("{now}, expect: reply == 1769860800000"));
+    assert!(outcome.passed, "{outcome}");
+}
+
+#[test]
+fn a_mock_that_cannot_be_meant_is_refused_where_it_stands() {
+    for (keys, expected, help) in [
+        ("mocks: 5", "mocks are a mapping", "NODE: {answer"),
+        ("mocks: {fnd: {answer: 1}}", "no flow node 'fnd'", "did you mean 'find'?"),
+        ("mocks: {find: 5}", "this is no mock", "NODE: {answer"),
+        ("mocks: {find: {answer: 1, error: {}}}", "this is no mock", "NODE: {answer"),
+        ("mocks: {find: {error: 5}}", "an error is a mapping", "NODE: {answer"),
+        ("mocks: {find: {error: {state: 500}}}", "unknown key 'state'", "status"),
+        ("mocks: {find: {error: {status: 200}}}", "'200' is no status", "400 to 599"),
+        ("mocks: {find: {answer: '{{ packet.'}}", "", ""),
+        ("now: yesterday", "'yesterday' is no time", "2026-01-31T12:00:00Z"),
+    ] {
+        let made = Suite::new(&plan(&asking(keys)), &table(), Path::new("."));
+        let found = made.err().unwrap_or_else(|| panic!("{keys}"));
+        assert_eq!(found.len(), 1, "{keys}: {found:?}");
+        assert!(found[0].message.contains(expected), "{keys}: {found:?}");
+        assert!(found[0].help.contains(help), "{keys}: {found:?}");
+    }
+}
