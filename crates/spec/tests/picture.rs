@@ -227,6 +227,18 @@ fn the_json_names_everything() {
     assert_eq!(screen.unwrap()["cpus"], serde_json::json!([0]));
 }
 
+/// Viewers beside browsers, such as librsvg before 2.48, draw in black what they cannot read.
+#[test]
+fn the_svg_says_its_colours_in_words_that_all_viewers_know() {
+    let svg = picture::svg(&compile_on(2, SERVICES).unwrap());
+    let (_, style) = svg.split_once("<style>").expect("a style");
+    let (style, _) = style.split_once("</style>").expect("its end");
+    for word in ["var(", "hsl(", "color-mix(", "--"] {
+        assert!(!style.contains(word), "'{word}' is in the style");
+    }
+    assert!(style.contains(".node { fill: #"), "{style}");
+}
+
 /// Every label has its own place: rectangles of labels and nodes do not overlap. With `PICTURES`
 /// set to a folder the pictures are left there, to be looked at.
 #[test]
