@@ -14,6 +14,7 @@ mod computes;
 mod control;
 mod doctor;
 mod drill;
+mod flow_figures;
 mod flow_tests;
 mod guest;
 mod history;

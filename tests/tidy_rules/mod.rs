@@ -137,8 +137,10 @@ pub(crate) const WORDS: &[Word] = &[
         instead: "counter",
         exceptions: &[
             ("kinds/services/src/monitor/exposition.rs", "a name of Prometheus' format"),
+            ("kinds/services/src/monitor/figures/standing.rs", "a name of its library"),
             ("kinds/services/src/monitor/figures/tests.rs", "a name of Prometheus' format"),
             ("kinds/services/tests/monitor/readers.rs", "a name of Prometheus' format"),
+            ("tests/cli/flow_figures.rs", "a name of Prometheus' format"),
         ],
     },
     word("keepalive", "heartbeat"),

@@ -162,23 +162,44 @@ impl Standing {
 
 /// The times of a flow node, counted elsewhere: a histogram whose values come all at once.
 #[derive(Debug, Default)]
-struct FlowTimes(Mutex<FlowStatus>);
+struct FlowTimes(Mutex<Lives>);
+
+/// What a node has done in the life of its process that is now, and in all before.
+#[derive(Debug, Default)]
+struct Lives {
+    before: FlowStatus,
+    now: FlowStatus,
+}
 
 impl FlowTimes {
     fn set(&self, status: &FlowStatus) {
-        *self.status() = *status;
+        let mut lives = self.lives();
+        if status.packets < lives.now.packets {
+            lives.before = lives.sum();
+        }
+        lives.now = *status;
     }
 
-    fn status(&self) -> MutexGuard<'_, FlowStatus> {
+    fn lives(&self) -> MutexGuard<'_, Lives> {
         // A value is never left half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Lives {
+    fn sum(&self) -> FlowStatus {
+        let mut sum = self.now;
+        sum.packets += self.before.packets;
+        sum.time_ns_sum += self.before.time_ns_sum;
+        sum.times.iter_mut().zip(self.before.times).for_each(|(sum, before)| *sum += before);
+        sum
+    }
+}
+
 impl EncodeMetric for FlowTimes {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        let FlowStatus { packets, time_ns_sum, times, .. } = *self.status();
-        let ends = FLOW_TIMES_NS.iter().map(|ns| *ns as f64 / 1e9).chain([f64::MAX]);
+        let FlowStatus { packets, time_ns_sum, times, .. } = self.lives().sum();
+        let ends = FLOW_TIMES_NS.iter().map(|ns| *ns as f64 / 1e9).chain([f64::INFINITY]);
         let buckets: Vec<(f64, u64)> = ends.zip(times).collect();
         let sum_s = time_ns_sum as f64 / 1e9;
         encoder.encode_histogram::<NoLabelSet>(sum_s, packets, &buckets, None)

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use prometheus_client::encoding::prometheus_protobuf::encode;
 use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model as model;
 use prometheus_client::encoding::text;
+use sinew_control::status::{DomainStatus, FLOW_TIMES_NS, FlowStatus, NodeStatus, Status};
 use sinew_core::trace::Past;
 
 use super::*;
@@ -105,4 +106,45 @@ fn native(histogram: &model::Histogram) -> BTreeMap<i32, i64> {
     }
     assert!(deltas.next().is_none(), "a bucket for each delta");
     buckets
+}
+
+#[test]
+fn a_flow_node_has_its_packets_and_their_times_also_after_a_restart() {
+    let mut registry = Registry::with_prefix("sinew");
+    let mut standing = Standing::new(&mut registry);
+    let mut times = [0; FLOW_TIMES_NS.len() + 1];
+    (times[0], times[16]) = (4, 1);
+    let flow = FlowStatus {
+        packets: 5,
+        errors: 2,
+        time_ns_sum: 3_000_000_000,
+        times,
+        ..FlowStatus::default()
+    };
+    let status = |flow| {
+        let node = NodeStatus { name: "score".into(), flow: Some(flow), ..NodeStatus::default() };
+        let domain =
+            DomainStatus { name: "web".into(), nodes: vec![node], ..DomainStatus::default() };
+        Status { domains: vec![domain], ..Status::default() }
+    };
+    standing.show(&status(flow));
+    // Another process begins again at nothing.
+    standing.show(&status(FlowStatus::default()));
+    standing.show(&status(FlowStatus { in_flight: 1, ..flow }));
+    let mut text = String::new();
+    text::encode(&mut text, &registry).expect("text");
+    for line in [
+        "sinew_flow_packets_total{NODE} 10",
+        "sinew_flow_errors_total{NODE} 4",
+        "sinew_flow_in_flight{NODE} 1.0",
+        "sinew_flow_time_seconds_count{NODE} 10",
+        "sinew_flow_time_seconds_sum{NODE} 6.0",
+        "sinew_flow_time_seconds_bucket{le=\"0.000001\",NODE} 8",
+        "sinew_flow_time_seconds_bucket{le=\"10.0\",NODE} 8",
+        "sinew_flow_time_seconds_bucket{le=\"+Inf\",NODE} 10",
+    ] {
+        let line = line.replace("NODE", "domain=\"web\",node=\"score\"");
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert!(!text.contains("node_heartbeats_total{"), "flow nodes have figures of their own");
 }
