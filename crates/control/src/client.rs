@@ -34,21 +34,24 @@ pub struct FoundRun {
 
 /// Every run of this user, by process. The sockets of runs that were killed are removed.
 pub fn runs() -> Vec<FoundRun> {
-    let mut runs: Vec<_> = place::folders().iter().flat_map(|folder| look(folder)).collect();
+    let mut runs: Vec<_> =
+        place::folders().iter().flat_map(|folder| look(folder, place::ENDING)).collect();
     runs.sort_by_key(|run| run.pid);
     runs
 }
 
 pub(super) fn remove_stale(folder: &Path) {
-    look(folder);
+    look(folder, place::ENDING);
+    look(folder, place::TAP_ENDING);
 }
 
-/// The runs in a folder, less those that are stale: nobody listens, and the process is gone.
-fn look(folder: &Path) -> Vec<FoundRun> {
+/// The runs whose sockets have this ending in a folder, less those that are stale: nobody listens,
+/// and the process is gone.
+fn look(folder: &Path, ending: &str) -> Vec<FoundRun> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let sockets = entries.filter_map(|entry| {
         let socket = entry.path();
-        Some(FoundRun { pid: place::process_of(&socket)?, socket })
+        Some(FoundRun { pid: place::process_of(&socket, ending)?, socket })
     });
     let is_stale = |run: &FoundRun| {
         let is_refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
@@ -102,6 +105,14 @@ impl Connection {
     /// A connection that the run has made itself, to one of its services.
     pub fn over(stream: UnixStream) -> Connection {
         Connection { input: BufReader::new(stream), line: Vec::new(), process: None }
+    }
+
+    /// The same connection for another thread, which only asks.
+    ///
+    /// # Errors
+    /// No descriptor is left for it.
+    pub fn to_ask(&self) -> io::Result<Connection> {
+        Ok(Connection::over(self.input.get_ref().try_clone()?))
     }
 
     /// Asks, and waits for no answer: [`Connection::next`] has it.

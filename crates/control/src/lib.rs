@@ -33,6 +33,7 @@ mod server;
 mod spec;
 pub mod status;
 mod supervisor;
+pub mod tap;
 
 use std::fmt;
 
@@ -44,6 +45,7 @@ use sinew_plan::Brought;
 pub use self::peer::{Caller, PeerId};
 pub use self::server::{Incoming, PEERS_MAX, Server};
 use crate::status::{Event, FlowFigures, PoolStatus, Status};
+use crate::tap::{TapLine, TapRequest};
 
 pub use spec::{Spec, WrittenImages, WrittenTuning};
 pub use supervisor::Supervisor;
@@ -122,6 +124,13 @@ pub enum Request {
         /// The service's domain.
         domain: String,
     },
+    /// Of a domain, at its socket for taps: to see packets, [`Answer::Tap`] for each, until the
+    /// connection ends.
+    Tap(TapRequest),
+    /// As above: the packet that is held goes on, and is held before its next node.
+    Step {},
+    /// As above: the packet that is held goes on.
+    Go {},
     /// What happened: [`Answer::Event`] for each, then [`Answer::End`].
     Log {
         /// Number of the last event that is known; 0 for all that the run keeps.
@@ -154,6 +163,8 @@ pub enum Answer {
     Missed(u64),
     /// No more events yet; the number of the newest.
     End(u64),
+    /// What a tap shows.
+    Tap(TapLine),
     /// An edited graph.
     Edition {
         /// From 1.
@@ -250,6 +261,15 @@ mod tests {
             Request::Swapped { number: 3, flows: 37 },
             Request::Finish { error: Some("no such file".into()) },
             Request::Restart { domain: "camera".into() },
+            Request::Tap(TapRequest {
+                node: Some("greet".into()),
+                filter: Some("packet.a == 1".into()),
+                per_s: 5,
+                way: true,
+                pause: false,
+            }),
+            Request::Step {},
+            Request::Go {},
             Request::Log { after: u64::MAX, follow: true },
         ];
         for request in requests {
@@ -270,6 +290,7 @@ mod tests {
             Answer::Error("no domain 'x'".into()),
             Answer::Missed(7),
             Answer::End(u64::MAX),
+            Answer::Tap(TapLine::Lost(3)),
             Answer::Edition {
                 number: 1,
                 text: "name: \"ü\"\n".into(),
@@ -286,7 +307,7 @@ mod tests {
     #[test]
     fn garbage_is_answered_with_what_was_expected() {
         let deep = format!("{{\"sinew\": {}", "[".repeat(REQUEST_LEN_MAX));
-        let cases: [(&[u8], &str); 15] = [
+        let cases: [(&[u8], &str); 16] = [
             (b"", "EOF while parsing a value"),
             (b"\0\xff\xfe", "expected value"),
             (b"status", "expected value"),
@@ -299,6 +320,7 @@ mod tests {
             (br#"{"sinew": 1, "request": "halt", "reason": 5}"#, "expected a string"),
             (br#"{"sinew": 1, "request": "reset", "domain": "core"}"#, "unknown field `domain`"),
             (br#"{"sinew": 1, "request": "status", "x": 1}"#, "unknown field `x`"),
+            (br#"{"sinew": 1, "request": "tap", "nod": "a"}"#, "unknown field `nod`"),
             (br#"{"sinew": 1, "request": "status", "request": "stop"}"#, "'request' stands twice"),
             (br#"{"sinew": 2, "request": "stop", "sinew": 1}"#, "'sinew' stands twice"),
             (deep.as_bytes(), "recursion limit"),

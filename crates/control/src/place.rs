@@ -12,6 +12,8 @@ use rustix::process::geteuid;
 /// What a socket's name ends in; before it stands the process, `4711.sock`, and for a further run
 /// of the same process a number, `4711-1.sock`.
 pub(super) const ENDING: &str = "sock";
+/// The same of a socket for taps of a process.
+pub(super) const TAP_ENDING: &str = "tap";
 
 /// The environment's variables that count here.
 struct Environment {
@@ -127,9 +129,9 @@ fn check(folder: &Path, uid: u32) -> io::Result<()> {
     Err(io::Error::other(format!("the control socket's folder {} {wrong}", folder.display())))
 }
 
-/// The process that a socket's name stands for.
-pub(super) fn process_of(socket: &Path) -> Option<u32> {
-    if socket.extension()? != ENDING {
+/// The process that the name of a socket with this ending stands for.
+pub(super) fn process_of(socket: &Path, ending: &str) -> Option<u32> {
+    if socket.extension()? != ending {
         return None;
     }
     let stem = socket.file_stem()?.to_str()?;

@@ -243,11 +243,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         // It may be gone with its folder; what is left is removed by the next run.
         let _ = fs::remove_file(&self.path);
+        // Processes of this run that were killed have left theirs.
+        self.path.parent().into_iter().for_each(client::remove_stale);
     }
 }
 
 /// A socket that does not block. Its folder keeps others out until its own mode does.
-fn listen(path: &Path) -> io::Result<UnixListener> {
+pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(path)?;
     let ready = fs::set_permissions(path, Permissions::from_mode(0o600))
         .and_then(|()| listener.set_nonblocking(true));

@@ -89,9 +89,9 @@ fn what_the_environment_offers_is_taken_if_it_is_ours() {
 
 #[test]
 fn the_name_of_a_socket_is_its_process() {
-    assert_eq!(process_of(Path::new("/run/sinew/4711.sock")), Some(4711));
-    assert_eq!(process_of(Path::new("4711-2.sock")), Some(4711));
+    assert_eq!(process_of(Path::new("/run/sinew/4711.sock"), ENDING), Some(4711));
+    assert_eq!(process_of(Path::new("4711-2.sock"), ENDING), Some(4711));
     for other in ["arm.sock", "4711", "4711.txt", ".sock", "0.sock", "-1.sock"] {
-        assert_eq!(process_of(Path::new(other)), None, "{other}");
+        assert_eq!(process_of(Path::new(other), ENDING), None, "{other}");
     }
 }

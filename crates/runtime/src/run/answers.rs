@@ -97,6 +97,9 @@ impl Run {
                 self.end_job(service, error.as_deref());
                 done("the graph stops".into())
             }
+            Request::Tap(_) | Request::Step {} | Request::Go {} => {
+                Err("packets are seen at the socket of their domain; use 'sinew tap'".into())
+            }
             Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
         }
     }
