@@ -12,8 +12,8 @@ use sinew_runtime::run::DOMAIN_COMMAND;
 use crate::answer::{BAD_REQUEST, print, refuse, say};
 use crate::steer::{halt, reset, restart, stop};
 use crate::{
-    advise, check, doctor, drill, graph, guest, import, lab, list, log, replay, run, test, top,
-    tune,
+    advise, check, doctor, drill, graph, guest, import, lab, list, log, replay, run, tap, test,
+    top, tune,
 };
 
 /// A dataflow runtime for machines: a fail-stop realtime core, services and links in one graph.
@@ -31,6 +31,7 @@ Examples:
   sinew graph graphs/arm/arm.yaml
   sinew run graphs/arm/arm.yaml
   sinew top
+  sinew tap greet
   sinew halt arm
   sinew stop arm
   sinew lab pipeline --quick
@@ -48,6 +49,7 @@ enum Command {
     Run(run::RunArgs),
     List(list::ListArgs),
     Top(top::TopArgs),
+    Tap(tap::TapArgs),
     Log(log::LogArgs),
     Restart(restart::RestartArgs),
     Halt(halt::HaltArgs),
@@ -70,11 +72,12 @@ impl Command {
     /// Whether it makes nodes, and so relies on the tables of their kinds. What ends a run does
     /// not: it must work whatever somebody has just built.
     fn makes_nodes(&self) -> bool {
-        use Command::{Doctor, Halt, Import, List, Log, Reset, Restart, Stop, Top};
+        use Command::{Doctor, Halt, Import, List, Log, Reset, Restart, Stop, Tap, Top};
         !matches!(
             self,
             List(_)
                 | Top(_)
+                | Tap(_)
                 | Log(_)
                 | Restart(_)
                 | Halt(_)
@@ -121,6 +124,7 @@ pub fn main(nodes: &Kinds) -> ExitCode {
         Command::Run(arguments) => run::run(&arguments, nodes),
         Command::List(arguments) => list::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
+        Command::Tap(arguments) => tap::run(&arguments),
         Command::Log(arguments) => log::run(&arguments),
         Command::Restart(arguments) => restart::run(&arguments),
         Command::Halt(arguments) => halt::run(&arguments),

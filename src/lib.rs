@@ -29,6 +29,7 @@ mod replay;
 mod run;
 mod signals;
 mod steer;
+mod tap;
 mod test;
 mod top;
 mod tune;
@@ -42,6 +43,7 @@ pub fn kinds() -> Kinds {
         nodes: sinew_robot::NODES.to_vec(),
         services: sinew_services::SERVICES.to_vec(),
         flows: sinew_flows::FLOWS.to_vec(),
+        lens: Some(sinew_flows::LENS),
     }
 }
 

@@ -24,7 +24,7 @@ impl Place {
         Place(folder)
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(SINEW);
         command.args(arguments).env("XDG_RUNTIME_DIR", &self.0).env_remove("RUNTIME_DIRECTORY");
         command

@@ -33,5 +33,6 @@ mod specs;
 mod stops;
 mod streaming;
 mod systemd;
+mod tap;
 mod tune;
 mod uniflow;

@@ -24,6 +24,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["status"],
             &["client", "peer"],
             &["server", "supervisor"],
+            &["tap"],
         ],
     ),
     (
@@ -165,7 +166,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         "kinds/flows/src",
         &[
             &["json", "script", "testing", "work"],
-            &["framing"],
+            &["framing", "lens"],
             &["bridge", "check", "http", "path"],
             &["data"],
             &["batch", "streams"],
@@ -204,6 +205,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
                 "overwrite",
                 "replay",
                 "steer",
+                "tap",
                 "test",
                 "top",
                 "tune",

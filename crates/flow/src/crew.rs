@@ -27,6 +27,7 @@ use crate::crew::shared::{Graph, Order, Setup, Shared, at};
 use crate::crew::sources::{HeldBy, OpenSources};
 use crate::crew::tally::Tally;
 use crate::crew::worker::{BEAT, Post};
+use crate::path::run::taps::Taps;
 use crate::resource::Resources;
 use crate::tell::Told;
 use crate::{Figures, Pool, make, spans};
@@ -76,7 +77,9 @@ impl Crew {
         let (plan, nodes) = (Arc::clone(&setup.plan), Arc::from(&*setup.nodes));
         let opened = make::resources(&plan, &nodes, &setup.table, &setup.spec.base, &resources);
         let opened = opened.map_err(|(node, fault)| at(Some(node), fault))?;
+        let taps = Arc::new(Taps::new(&plan, setup.lens));
         let shared = Arc::new(Shared {
+            taps,
             graph: Graph { plan, nodes, opened },
             resources,
             pool,

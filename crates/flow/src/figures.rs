@@ -22,6 +22,11 @@ impl Figures {
         Arc::clone(self.all().entry(name.to_owned()).or_default())
     }
 
+    /// Whether a node has some.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.all().contains_key(name)
+    }
+
     /// Forgets nodes that no program has any more.
     pub(crate) fn forget_gone(&self) {
         self.all().retain(|_, figures| Arc::strong_count(figures) > 1);

@@ -39,6 +39,7 @@ pub use message::{from_message, to_message};
 pub use path::beside::Offshoot;
 pub use path::outlet::{Begun, Outlet, StopSignal, Stopper};
 pub use path::program::Program;
+pub use path::run::taps::{Lens, PacketFilter};
 pub use path::run::{Flow, join_replies};
 pub use path::{
     Ahead, At, Beginning, FlowNode, Held, Local, NodeContext, Opened, OwnFlow, Reply, Source, Step,
@@ -47,6 +48,7 @@ pub use pool::{Pool, queued_elsewhere};
 pub use resource::{OpenResource, Resource, Resources};
 pub use sinew_otlp::SpanContext;
 pub use spans::try_spans;
+
 pub use tell::one_line;
 pub use value::cbor;
 pub use value::error::Error;

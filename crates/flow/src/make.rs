@@ -15,6 +15,8 @@ use sinew_spec::plan::Plan;
 use crate::at_work::AtWork;
 use crate::entry::{FlowEntry, Make, entry};
 use crate::path::program::Base;
+#[cfg(test)]
+use crate::path::run::taps::Taps;
 use crate::resource::{ByName, Resources};
 use crate::tell::Teller;
 use crate::{
@@ -151,6 +153,13 @@ impl FlowFixture {
         let program = Rc::get_mut(&mut self.program).expect("no flow has begun");
         let node = program.find(name).unwrap_or_else(|| panic!("no node '{name}'"));
         program.wrap(node, wrap);
+    }
+
+    /// Lets these look at flows that begin from now on.
+    #[cfg(test)]
+    pub(crate) fn show_to(&mut self, taps: &Arc<Taps>) {
+        let program = Rc::get_mut(&mut self.program).expect("no flow has begun");
+        program.base.is_looked_at = taps.begin_here();
     }
 
     /// Begins a flow with a packet at an output (index into the kind's ports) of a node, as a

@@ -206,8 +206,8 @@ impl<'a> At<'a> {
         self.flow.spend(FORK_WORK)?;
         let begun = self.flow.program.base.children.begin()?;
         let (child, node) = (self.flow.child(), self.node);
-        if self.flow.program.is_traced {
-            child.begin_trace_below(node, self.flow);
+        if self.flow.program.is_watched() {
+            child.begin_watched_below(node, self.flow);
         }
         let running = async move {
             let figures = child.program.entry(node).figures();
@@ -266,8 +266,8 @@ impl Beginning {
         let open = self.program.base.children.begin()?;
         let flow = Flow::new(Rc::clone(&self.program));
         flow.limit(limits);
-        if flow.program.is_traced {
-            flow.begin_trace(self.node, None, None);
+        if flow.program.is_watched() {
+            flow.begin_watched(self.node, None, None);
         }
         Ok(OwnFlow { flow, node: self.node, limits, _open: open })
     }

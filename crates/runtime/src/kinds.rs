@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sinew_core::cycle::finite::Finite;
 use sinew_core::{NodeEntry, Parameters, Refusal, panics};
-use sinew_flow::{FlowEntry, Held, Make};
+use sinew_flow::{FlowEntry, Held, Lens, Make};
 use sinew_link::MESSAGE_SIZE_MAX;
 use sinew_spec::catalogue::{Kind, Port, RunsIn};
 use sinew_spec::catalogue_errors;
@@ -24,6 +24,8 @@ pub struct Kinds {
     pub services: Vec<ServiceEntry>,
     /// Nodes of flows.
     pub flows: Vec<FlowEntry>,
+    /// How people see packets of flows, with `sinew tap`; `None`: they cannot.
+    pub lens: Option<Lens>,
 }
 
 impl Kinds {

@@ -7,6 +7,7 @@ mod data;
 mod framing;
 mod http;
 mod json;
+mod lens;
 mod path;
 mod script;
 mod streams;
@@ -19,6 +20,7 @@ use sinew_flow::FlowEntry;
 pub use check::{Suite, TestOutcome};
 pub use http::decode;
 pub use http::router::{RouteMatch, Routes};
+pub use lens::LENS;
 
 /// All of them.
 pub const FLOWS: &[FlowEntry] = &[

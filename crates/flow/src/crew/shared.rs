@@ -14,8 +14,9 @@ use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
 use sinew_spec::plan::{Plan, PoolSize};
 
+use crate::path::run::taps::Taps;
 use crate::resource::{ByName, Resources};
-use crate::{FlowEntry, MessageInput, MessageOutput, Opened, Pool};
+use crate::{FlowEntry, Lens, MessageInput, MessageOutput, Opened, Pool};
 
 /// The flow nodes of a domain, by index of the plan.
 #[derive(Clone)]
@@ -55,6 +56,8 @@ pub struct Setup {
     pub called: Vec<OwnedFd>,
     /// Who starts and watches this domain.
     pub supervisor: Option<Supervisor>,
+    /// How people see its packets; `None`: they cannot.
+    pub lens: Option<Lens>,
     /// Says when the domain is to stop.
     pub halt: Arc<Halt>,
     /// How long the domain may take to stop.
@@ -69,6 +72,7 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     pub(crate) clock: Clock,
     pub(crate) resources: Resources,
+    pub(crate) taps: Arc<Taps>,
 }
 
 impl Shared {

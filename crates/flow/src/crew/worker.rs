@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use sinew_control::tap::TapSocket;
 use sinew_core::board::FaultAt;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::panics;
@@ -16,6 +17,7 @@ use sinew_core::refusal::Refusal;
 use sinew_spec::plan::Node;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::across::caller::{Caller, Callers, stand_in};
@@ -23,6 +25,7 @@ use crate::at_work::AtWork;
 use crate::crew::shared::{Graph, Order, Parts, Preparation, Shared, at, refused};
 use crate::crew::sources::Sources;
 use crate::path::program::Base;
+use crate::path::run::taps::serve::serve;
 use crate::tell::Teller;
 use crate::{Figures, NodeContext, Program, make};
 
@@ -93,6 +96,7 @@ impl Post {
         let mut base = Base::new(number, self.shared.clock, figures, self.teller.clone(), at_work);
         base.supervisor = self.shared.setup.supervisor.clone();
         base.stand_in = stand_in(callers);
+        base.is_looked_at = self.shared.taps.begin_here();
         base
     }
 
@@ -167,6 +171,7 @@ impl Post {
             }
         }
         let lives = tokio::task::spawn_local(beat(self.at_work.clone()));
+        let looks = self.serve_taps(&base);
         let mut next = None;
         loop {
             match orders.recv().await {
@@ -183,8 +188,26 @@ impl Post {
                 Some(Order::Stop) | None => break,
             }
         }
+        // What is held goes on.
+        looks.into_iter().for_each(|looks| looks.abort());
         self.stop(&mut sources, &base).await;
         lives.abort();
+    }
+
+    /// Lets people of this run look at packets, if this is the first worker.
+    fn serve_taps(&self, base: &Base) -> Option<JoinHandle<()>> {
+        let Shared { setup, taps, .. } = &*self.shared;
+        if self.number > 0 || setup.supervisor.is_none() || setup.lens.is_none() {
+            return None;
+        }
+        let (taps, figures) = (Arc::clone(taps), Arc::clone(&self.figures));
+        let teller = base.teller.clone();
+        Some(tokio::task::spawn_local(async move {
+            let served = async { serve(TapSocket::open()?, taps, figures).await };
+            if let Err(error) = served.await {
+                teller.say(format_args!("'sinew tap' sees nothing here: {error}"));
+            }
+        }))
     }
 
     /// Lets all flows end. Those that take too long end with an error, so that who asked hears of

@@ -27,8 +27,8 @@ impl<'a> At<'a> {
     pub fn beside(self, work: u64) -> Result<Offshoot, Error> {
         let begun = self.flow.program.base.children.begin()?;
         let flow = self.flow.child_of_its_own(FlowLimits { deadline: Duration::MAX, work });
-        if flow.program.is_traced {
-            flow.begin_trace_below(self.node, self.flow);
+        if flow.program.is_watched() {
+            flow.begin_watched_below(self.node, self.flow);
         }
         Ok(Offshoot { flow, node: self.node, _begun: begun })
     }
@@ -58,8 +58,8 @@ impl Offshoot {
         let begun = program.base.children.begin()?;
         let flow = Flow::new(Rc::clone(program));
         flow.limit(FlowLimits { deadline: Duration::MAX, work });
-        if program.is_traced {
-            flow.begin_trace(node, None, None);
+        if program.is_watched() {
+            flow.begin_watched(node, None, None);
         }
         Ok(Offshoot { flow, node, _begun: begun })
     }
@@ -70,7 +70,7 @@ impl Offshoot {
         let (calls, entry) = (Calls::default(), flow.program.entry(*node));
         let at = At { flow, node: *node, calls: &calls };
         let _waits = entry.figures().waits();
-        let done = match flow.trace.get() {
+        let done = match flow.trace() {
             None => flow.in_time(pin!(work(at))).await,
             Some(trace) => trace.wrap(async { flow.in_time(pin!(work(at))).await }).await,
         };

@@ -159,7 +159,7 @@ impl Begun {
     /// Says what the source made of the reply, in HTTP's terms; for spans.
     #[inline]
     pub fn answered(&self, status: u16) {
-        if let Some(trace) = self.flow.trace.get() {
+        if let Some(trace) = self.flow.trace() {
             trace.answered(status);
         }
     }

@@ -10,6 +10,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use bytestring::ByteString;
@@ -88,6 +89,8 @@ pub(crate) struct Base {
     pub(crate) supervisor: Option<Supervisor>,
     /// What stands for nodes of other domains.
     pub(crate) stand_in: StandIn,
+    /// Whether anybody looks at packets.
+    pub(crate) is_looked_at: Arc<AtomicBool>,
 }
 
 impl Base {
@@ -117,6 +120,7 @@ impl Base {
             closing,
             supervisor,
             stand_in: Rc::new(|_, _| None),
+            is_looked_at: Arc::default(),
         }
     }
 }
@@ -166,6 +170,19 @@ impl Program {
         }
         let (is_traced, retirement) = (spans::is_on(), Retirement::default());
         Program { entries, base: base.clone(), pool, is_traced, retirement }
+    }
+
+    /// Whether anybody looks at flows that begin now.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_traced || self.is_looked_at()
+    }
+
+    /// Whether anybody looks at packets of flows that begin now.
+    #[inline]
+    pub(crate) fn is_looked_at(&self) -> bool {
+        // Relaxed: a flow that begins just now may see a change or not.
+        self.base.is_looked_at.load(Ordering::Relaxed)
     }
 
     pub(crate) fn next_id(&self) -> u64 {

@@ -4,6 +4,7 @@
 //! it waits, and with it all branches of it. Only children that it forked go on.
 
 mod ending;
+pub(crate) mod taps;
 mod traced;
 
 use std::any::Any;
@@ -24,11 +25,15 @@ use tokio::task::yield_now;
 use crate::budget::{Budget, spent};
 use crate::path::branches::{Branches, Calls};
 use crate::path::program::{Entry, Program, Target};
-use crate::spans::{FlowTrace, NodeSpan};
+use crate::spans::NodeSpan;
 use crate::values::FlowValues;
 use crate::{At, Document, Error, FlowLimits, Local, Reply, Step, Value, WORK_DEFAULT};
 
 use self::ending::Over;
+use self::traced::Watched;
+
+/// What looks at one packet may do so much: that of some hundred kilobytes.
+const EYE_WORK: u64 = 20_000;
 
 /// One isolated traversal of flow nodes by one packet, until its reply is back at the source.
 pub struct Flow {
@@ -51,8 +56,8 @@ pub struct Flow {
     /// The node that waited last.
     waits_in: Cell<Option<usize>>,
     pub(crate) branches: Branches,
-    /// Its spans, if anybody asks for them.
-    pub(crate) trace: OnceCell<Box<FlowTrace>>,
+    /// Who looks at it, if anybody does.
+    watched: OnceCell<Box<Watched>>,
 }
 
 /// Where a packet is on its way.
@@ -126,7 +131,7 @@ impl Flow {
             is_heard,
             waits_in,
             branches,
-            trace: OnceCell::new(),
+            watched: OnceCell::new(),
         }
     }
 
@@ -246,6 +251,12 @@ impl Flow {
         child
     }
 
+    /// One that sees what this one does, with a little work of its own: what looks at a packet for
+    /// others spends nothing of the flow's.
+    pub(crate) fn eye(&self) -> Flow {
+        self.child_of_its_own(FlowLimits { deadline: Duration::MAX, work: EYE_WORK })
+    }
+
     /// From now on it may take so much.
     pub(crate) fn limit(&self, limits: FlowLimits) {
         self.limits.set(limits);
@@ -257,8 +268,8 @@ impl Flow {
         let (calls, entry) = (Calls::default(), self.program.entry(source));
         let (figures, mut place) = (entry.figures(), self.place(&calls, source));
         let (begun, _open) = (place.begun, figures.waits());
-        if self.program.is_traced {
-            self.begin_trace(source, Some(&packet), None);
+        if self.program.is_watched() {
+            self.begin_watched(source, Some(&packet), None);
         }
         self.turned.set(begun);
         let count = |reply: Reply, ended: u64| {
@@ -315,8 +326,8 @@ impl Flow {
         packet: Value,
         context: Option<SpanContext>,
     ) -> Reply {
-        if self.program.is_traced {
-            self.begin_trace(node, None, context.as_ref());
+        if self.program.is_watched() {
+            self.begin_watched(node, None, context.as_ref());
         }
         let calls = Calls::default();
         let place = self.place(&calls, node);
@@ -336,7 +347,7 @@ impl Flow {
         begin: impl FnOnce(Place<'a>) -> (Place<'a>, End<'a>),
     ) -> Started<'a> {
         let (begun, turns) = (place.begun, &self.program.base.turns);
-        let trace = self.trace.get();
+        let trace = self.trace();
         let (place, end) = match trace {
             None => begin(place),
             Some(trace) => trace.within(|| begin(place)),
@@ -498,30 +509,35 @@ impl Flow {
         packet: Value,
     ) -> Step<'a> {
         self.program.base.at_work.begin(entry.mark());
-        if let Some(trace) = self.trace.get() {
-            return self.hand_in_span(trace, place, entry, input, packet);
+        if let Some(watched) = self.watched.get() {
+            return self.hand_watched(watched, place, entry, input, packet);
         }
         entry.node().handle(self.at(place), input, packet)
     }
 
-    /// The same in a span of the node; apart, so that the loop stays small without one.
+    /// The same in a span of the node, and before the eyes of taps; apart, so that the loop stays
+    /// small without them.
     #[cold]
     #[inline(never)]
-    fn hand_in_span<'a>(
+    fn hand_watched<'a>(
         &'a self,
-        trace: &'a FlowTrace,
+        watched: &'a Watched,
         place: &mut Place<'a>,
         entry: &'a Entry,
         input: usize,
         packet: Value,
     ) -> Step<'a> {
-        let at = self.at(place);
+        let (at, trace) = (self.at(place), watched.trace.as_ref());
         // That of the node before has ended.
         place.span = None;
-        place.span = trace.node(entry.name(), entry.kind().name, place.begun);
-        match &place.span {
+        place.span = trace.and_then(|it| it.node(entry.name(), entry.kind().name, place.begun));
+        let handle = || match &watched.taps {
             None => entry.node().handle(at, input, packet),
-            Some(span) => span.within(|| entry.node().handle(at, input, packet)),
+            Some(taps) => taps.hand(at, entry, input, packet),
+        };
+        match &place.span {
+            None => handle(),
+            Some(span) => span.within(handle),
         }
     }
 

@@ -188,6 +188,7 @@ fn open(
         calls: doors(&launch.open.calls)?,
         called: doors(&launch.open.called)?.into_values().collect(),
         supervisor,
+        lens: kinds.lens,
         halt: Arc::clone(process.halt),
         stop_deadline: Duration::from_nanos(domain.stop_deadline_ns),
     };

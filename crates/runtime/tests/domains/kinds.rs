@@ -33,7 +33,7 @@ message! {
 }
 
 pub(crate) fn all() -> Kinds {
-    Kinds { nodes: NODES.to_vec(), services: SERVICES.to_vec(), flows: FLOWS.to_vec() }
+    Kinds { nodes: NODES.to_vec(), services: SERVICES.to_vec(), flows: FLOWS.to_vec(), lens: None }
 }
 
 pub(crate) const NODES: &[NodeEntry] = &[

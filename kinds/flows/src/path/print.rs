@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use bytestring::ByteString;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
 use sinew_flow::{
@@ -17,7 +16,7 @@ use sinew_flow::{
 use sinew_spec::HIDDEN;
 
 use crate::json;
-use crate::script::expression::weight;
+use crate::lens::{SHY_HEADERS, veiled};
 use crate::script::template::Template;
 
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
@@ -36,11 +35,6 @@ static INFO: Kind = Kind {
 
 const OUT: usize = 1;
 
-/// Headers that nobody is shown, by whatever name they are asked for.
-const SHY_HEADERS: [&str; 5] =
-    ["authorization", "proxy-authorization", "cookie", "cookies", "set-cookie"];
-/// So many values are looked at for one unit of work, in search of those.
-const VALUES_PER_UNIT: u64 = 8;
 /// So many lines may wait to be written; past it they are counted only.
 const WAITING_MAX: usize = 1024;
 /// A graph that stops waits so long for its last lines.
@@ -59,7 +53,6 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 
 /// A value as it may be printed: without the headers that let their owner in.
 fn veil(flow: &Flow, expression: &str, value: Value) -> Result<Value, Error> {
-    let value = if let Value::Document(_) = value { flow.resolve(&value)? } else { value };
     if matches!(value, Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Number(_)) {
         return Ok(value);
     }
@@ -67,35 +60,7 @@ fn veil(flow: &Flow, expression: &str, value: Value) -> Result<Value, Error> {
     if SHY_HEADERS.iter().any(|name| asked.contains(name)) {
         return Ok(Value::text(HIDDEN));
     }
-    flow.spend(weight(&value) / VALUES_PER_UNIT)?;
-    Ok(without(&value).unwrap_or(value))
-}
-
-/// The value with such headers hidden; `None` if there are none in it.
-fn without(value: &Value) -> Option<Value> {
-    match value {
-        Value::List(items) => {
-            let hidden: Vec<_> = items.iter().map(without).collect();
-            let is_same = hidden.iter().all(Option::is_none);
-            let items =
-                items.iter().zip(hidden).map(|(item, hidden)| hidden.unwrap_or(item.clone()));
-            (!is_same).then(|| Value::list(items))
-        }
-        Value::Map(map) => {
-            let is_shy = |key: &str| SHY_HEADERS.iter().any(|name| key.eq_ignore_ascii_case(name));
-            let hide = |(key, value): (&ByteString, &Value)| match is_shy(key) {
-                true => Some(Value::text(HIDDEN)),
-                false => without(value),
-            };
-            let hidden: Vec<_> = map.iter().map(hide).collect();
-            let is_same = hidden.iter().all(Option::is_none);
-            let entries = map.iter().zip(hidden);
-            let entries = entries
-                .map(|((key, value), hidden)| (key.clone(), hidden.unwrap_or(value.clone())));
-            (!is_same).then(|| Value::Map(Arc::new(entries.collect())))
-        }
-        _ => None,
-    }
+    veiled(flow, value)
 }
 
 impl FlowNode for Print {
@@ -220,22 +185,6 @@ mod tests {
             let graph = format!("- {{kind: print, name: print{format}}}");
             assert_eq!(reply(&graph, Value::text("x")), Ok(Some(Value::text("x"))), "{format}");
         }
-    }
-
-    #[test]
-    fn headers_that_let_in_are_hidden_wherever_they_stand() {
-        let json = |text: &str| {
-            Value::from(serde_json::from_str::<serde_json::Value>(text).expect("JSON"))
-        };
-        let packet = json(
-            r#"[{"header": {"AUTHORIZATION": "x", "Cookie": ["x"], "accept": "y"}},
-                {"a": {"set-cookie": {"x": 1}, "proxy-authorization": null}}]"#,
-        );
-        let shown = without(&packet).expect("some are hidden").to_json().expect("JSON").to_string();
-        let header = r#"{"header":{"AUTHORIZATION":"***","Cookie":"***","accept":"y"}}"#;
-        let other = r#"{"a":{"set-cookie":"***","proxy-authorization":"***"}}"#;
-        assert_eq!(shown, format!("[{header},{other}]"));
-        assert!(without(&json(r#"{"header": {"accept": "y"}}"#)).is_none());
     }
 
     #[test]

@@ -112,12 +112,13 @@ fn shared() -> Arc<Shared> {
         calls: BTreeMap::new(),
         called: Vec::new(),
         supervisor: None,
+        lens: None,
         halt: Arc::new(Halt::new(board, bell)),
         stop_deadline: LIMIT,
     };
     let (pool, clock) = (Pool::start(1).expect("a thread"), Clock::calibrate());
     let resources = Resources::default();
-    Arc::new(Shared { graph: graph(0), setup, pool, clock, resources })
+    Arc::new(Shared { graph: graph(0), setup, pool, clock, resources, taps: Arc::default() })
 }
 
 fn program(shared: &Shared, base: &Base, value: i64) -> Rc<Program> {

@@ -41,6 +41,11 @@ impl Flow {
         self.deadline.get()
     }
 
+    /// It must have ended then, and not before.
+    pub(crate) fn defer(&self, deadline: Option<Instant>) {
+        self.deadline.set(deadline);
+    }
+
     /// Does something for this flow that may wait or take turns, after its reply or before its
     /// beginning, until the flow must have ended.
     ///
@@ -95,10 +100,14 @@ impl Flow {
             }
         }
         let deadline = async {
-            match self.deadline() {
-                Some(deadline) => sleep_until(deadline.into()).await,
-                None => pending().await,
+            while let Some(deadline) = self.deadline() {
+                sleep_until(deadline.into()).await;
+                // It may have been deferred meanwhile.
+                if self.deadline() == Some(deadline) {
+                    return;
+                }
             }
+            pending().await
         };
         tokio::select! {
             biased;

@@ -1,0 +1,264 @@
+//! `sinew tap`: the packets of a running graph, and one of them held.
+
+use std::io::{self, ErrorKind, Write, stdin, stdout};
+use std::process::{ExitCode, exit};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use clap::Args;
+use serde_json::json;
+use sinew_control::client::Connection;
+use sinew_control::tap::{PER_S_MAX, TapLine, TapPacket, TapRequest, TapStep, socket_of};
+use sinew_control::{Answer, Request};
+use sinew_spec::suggest;
+use sinew_view::printable;
+
+use crate::answer::{FAULTED, is_quiet, say};
+use crate::reach::{Failure, Reached, choose};
+
+/// Show the packets that pass a flow node, as they come, or hold one of them.
+///
+/// Nobody waits for it: what comes faster than it is read is counted and left out. Values from
+/// outside of the graph, and headers that let their owner in, are hidden.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TapArgs {
+    /// The flow node
+    node: String,
+    /// Process or graph of the run; may be left out if there is only one
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// Only packets of which this expression in CEL is true
+    #[arg(long, value_name = "EXPRESSION")]
+    filter: Option<String>,
+    /// So many in a second at most
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(PER_S_MAX))
+    )]
+    per_s: u32,
+    /// The whole way of each flow that comes to the node, from its beginning to its end
+    #[arg(long, conflicts_with = "pause")]
+    way: bool,
+    /// Hold a packet before the node: look at it, let it go on by one node, or to its end
+    #[arg(long)]
+    pause: bool,
+    /// Print each line as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sinew tap greet
+  sinew tap greet --filter \"packet.method == 'POST'\" --per-s 1
+  sinew tap listen --way
+  sinew tap --pause greet
+  sinew tap greet --json | jq .packet
+
+With --pause one packet at a time is held, and others pass. Write a letter and Enter:
+  s  one step: it is held again before its next node
+  g  go on: the next packet that comes to the node is held
+  i  inspect: the whole packet, one value a line
+  q  end; what is held goes on (so does it if this command is killed)
+A flow's deadline does not run while it is held. It works only while every listener of the graph
+is at a loopback address. Flows that had begun before are not seen.
+Exit status: 0 good, 1 the run does not answer or refuses, 2 no such run or node.";
+
+const KEYS: &str = "s step, g go on, i inspect, q quit";
+
+/// Carries out the command.
+pub(crate) fn run(args: &TapArgs) -> ExitCode {
+    match open(args) {
+        Err(failure) => failure.report(args.json),
+        Ok(tap) => match show(tap, args) {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(failure)) => failure.report(args.json),
+            Err(error) => match is_quiet(Err(error)) {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::from(FAULTED),
+            },
+        },
+    }
+}
+
+/// Opens the tap, at the domain of its node.
+fn open(args: &TapArgs) -> Result<Connection, Failure> {
+    let run = choose(args.run.as_deref())?;
+    let pid = domain_of(&run, &args.node)?;
+    let asked = Request::Tap(TapRequest {
+        node: Some(args.node.clone()),
+        filter: args.filter.clone(),
+        per_s: args.per_s,
+        way: args.way,
+        pause: args.pause,
+    });
+    let opened = Connection::open(&socket_of(&run.socket, pid)).and_then(|mut tap| {
+        let answer = tap.ask(&asked)?;
+        Ok((tap, answer))
+    });
+    match opened {
+        Ok((tap, Answer::Done { .. })) => Ok(tap),
+        Ok((_, Answer::Error(text))) => Err(Failure::request(text)),
+        Ok((_, other)) => Err(Failure::run(format!("the domain answers {other:?}"))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::request(format!(
+            "the domain of '{}' has no flows to look at, or has just been started",
+            args.node
+        ))),
+        Err(error) => {
+            let text = format!("the domain of '{}' does not answer: {error}", args.node);
+            Err(Failure::run(text))
+        }
+    }
+}
+
+/// The process in which a flow node is. Which nodes are of flows is known once they have told their
+/// figures; until then the domain itself says that one is not.
+fn domain_of(run: &Reached, node: &str) -> Result<u32, Failure> {
+    let nodes = run
+        .status
+        .domains
+        .iter()
+        .flat_map(|domain| domain.nodes.iter().map(move |node| (domain, node)));
+    let Some((domain, _)) = nodes.clone().find(|(_, it)| it.name == node) else {
+        let flows = nodes.filter(|(_, node)| node.flow.is_some());
+        let hint = suggest(node, flows.map(|(_, node)| node.name.as_str()));
+        return Err(Failure::request(format!("{} has no flow node '{node}'; {hint}", run.name())));
+    };
+    domain.pid.ok_or_else(|| {
+        let (domain, state) = (&domain.name, domain.state);
+        Failure::run(format!("domain '{domain}' has no process, it is {state}; see 'sinew top'"))
+    })
+}
+
+/// Prints what comes until the run ends. The outer error is that of standard output.
+fn show(mut tap: Connection, args: &TapArgs) -> io::Result<Result<(), Failure>> {
+    let held = Arc::new(Mutex::new(None));
+    if args.pause {
+        say(&format!("waiting for a packet at '{}' ({KEYS})", args.node));
+        let (orders, held) = (tap.to_ask()?, Arc::clone(&held));
+        thread::spawn(move || obey(orders, &held));
+    }
+    let mut begun_us = None;
+    loop {
+        let line = match tap.next(None) {
+            Ok(Some(Answer::Tap(line))) => line,
+            Ok(Some(Answer::Error(text))) => {
+                say(&format!("error: {text}"));
+                continue;
+            }
+            Ok(Some(other)) => {
+                return Ok(Err(Failure::run(format!("the domain answers {other:?}"))));
+            }
+            Ok(None) => {
+                say(&format!("the domain of '{}' has ended", args.node));
+                return Ok(Ok(()));
+            }
+            Err(error) => return Ok(Err(Failure::run(format!("the domain is gone: {error}")))),
+        };
+        if let TapLine::Held { packet, .. } = &line {
+            *held.lock().unwrap_or_else(PoisonError::into_inner) = Some(packet.clone());
+        }
+        let mut out = stdout().lock();
+        match args.json {
+            true => writeln!(out, "{}", json!(line))?,
+            false => writeln!(out, "{}", to_text(&line, &mut begun_us))?,
+        }
+        out.flush()?;
+    }
+}
+
+/// A line for people, with the time since the first.
+fn to_text(line: &TapLine, begun_us: &mut Option<u64>) -> String {
+    let mut since = |at_us: u64| {
+        let us = at_us.saturating_sub(*begun_us.get_or_insert(at_us));
+        format!("{:>12}", format!("{:.6}", us as f64 / 1e6))
+    };
+    match line {
+        TapLine::Packet(TapPacket { flow, node, at_us, input, packet }) => {
+            let dot = if input.is_empty() { "" } else { "." };
+            let (at, packet) = (since(*at_us), printable(packet));
+            format!("{at}  flow {flow}  {node}{dot}{input}  {packet}")
+        }
+        TapLine::Step(TapStep { flow, node, at_us, took_us, outcome, packet }) => {
+            let (at, packet) = (since(*at_us), printable(packet));
+            format!("{at}  flow {flow}  {node} -> {outcome} after {took_us} us  {packet}")
+        }
+        TapLine::Held { packet, passed } => {
+            let TapPacket { flow, node, at_us, input, packet } = packet;
+            let (at, packet) = (since(*at_us), printable(packet));
+            let others = match passed {
+                0 => String::new(),
+                passed => format!("; {passed} others have passed meanwhile"),
+            };
+            format!("{at}  flow {flow}  {node}.{input}  {packet}\n  held ({KEYS}){others}")
+        }
+        TapLine::Ended(flow) => format!("              flow {flow} has ended"),
+        TapLine::Lost(lost) => format!("              {lost} lines were left out: too fast"),
+    }
+}
+
+/// Gives the orders that are typed; the end of input, or of the connection, is the end of all.
+fn obey(mut orders: Connection, held: &Mutex<Option<TapPacket>>) {
+    for line in stdin().lines() {
+        let Ok(line) = line else { break };
+        let asked = match line.trim() {
+            "s" | "step" => Request::Step {},
+            "g" | "go" => Request::Go {},
+            "i" | "inspect" => {
+                let held = held.lock().unwrap_or_else(PoisonError::into_inner);
+                say(&held.as_ref().map_or_else(|| "no packet is held".into(), inspected));
+                continue;
+            }
+            "q" | "quit" => break,
+            "" => continue,
+            other => {
+                say(&format!("'{}' is no order; expected {KEYS}", printable(other)));
+                continue;
+            }
+        };
+        if orders.send(&asked).is_err() {
+            break;
+        }
+    }
+    exit(0);
+}
+
+/// A packet with each value on a line of its own, as far as it is whole.
+fn inspected(held: &TapPacket) -> String {
+    let TapPacket { flow, node, input, packet, .. } = held;
+    let value: Result<serde_json::Value, _> = serde_json::from_str(packet);
+    let text = value.map_or_else(|_| printable(packet), |value| format!("{value:#}"));
+    format!("flow {flow} before {node}.{input}:\n{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(at_us: u64) -> TapPacket {
+        let (node, input, packet) = ("greet".into(), "in".into(), r#"{"a":"\u001b[31m"}"#.into());
+        TapPacket { flow: 7, node, at_us, input, packet }
+    }
+
+    #[test]
+    fn a_line_says_when_where_and_what() {
+        let mut begun_us = None;
+        let first = to_text(&TapLine::Packet(packet(1_000_000)), &mut begun_us);
+        assert_eq!(first, r#"    0.000000  flow 7  greet.in  {"a":"\u001b[31m"}"#);
+        let held = TapLine::Held { packet: packet(2_500_000), passed: 3 };
+        let held = to_text(&held, &mut begun_us);
+        assert!(held.starts_with("    1.500000  flow 7  greet.in"), "{held}");
+        assert!(held.ends_with("quit); 3 others have passed meanwhile"), "{held}");
+    }
+
+    #[test]
+    fn an_inspected_packet_has_its_values_apart() {
+        let text = inspected(&packet(0));
+        assert_eq!(text, "flow 7 before greet.in:\n{\n  \"a\": \"\\u001b[31m\"\n}");
+        let cut = TapPacket { packet: "{\"a\":\u{1b}…".into(), ..packet(0) };
+        assert_eq!(inspected(&cut), "flow 7 before greet.in:\n{\"a\":\u{fffd}…");
+    }
+}
