@@ -50,7 +50,8 @@ const KINDS: [&str; 10] = [
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "http",
     about: "what an HTTP request costs a graph and bare servers: CPU time, requests a second, \
-            latency; more nodes on the path; sleeping flows beside it; streams and websockets",
+            latency; more nodes on the path; sleeping flows beside it; streams and websockets; \
+            a packet to another domain",
     axes: AXES,
     takes_rivals: false,
     takes_image: false,
@@ -83,6 +84,8 @@ const ROWS: &[(Server, Shape, Load)] = &[
     (Server::Axum, Shape::Lines, Load::Elements),
     (Server::Axum, Shape::LinesTasks, Load::Elements),
     (Server::Sinew, Shape::Websocket, Load::Idle),
+    (Server::Sinew, Shape::Ping, Load::Alone),
+    (Server::Sinew, Shape::Apart, Load::Alone),
 ];
 
 fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
@@ -130,7 +133,7 @@ fn databases(
     databases
 }
 
-const NOTES: [&str; 6] = [
+const NOTES: [&str; 7] = [
     "cpu_per_request is CPU time of the server's process by the kernel's count, user and system, \
      over the answers: the one figure here that who else is on the machine hardly moves",
     "load 'ping': 64 connections that stay open; one worker on the first CPU, the load on the \
@@ -146,4 +149,6 @@ const NOTES: [&str; 6] = [
      is written by hand on the same drivers. What PostgreSQL's own processes take is not in it",
     "lines: under load 'elements' a request is an element, a line of JSON. lines_tasks: by hand in \
      three tasks with queues between them, as the graph has three nodes; lines by hand: one loop",
+    "apart: the snippet of ping is in another domain, so in another process. load 'alone': one \
+     request at a time, so all ends sleep in between",
 ];

@@ -109,6 +109,7 @@ impl ServerRun<'_> {
         }
         let (connections, enough) = match self.load {
             Load::Source => (SOURCE_CONNECTIONS, Enough::Requests(SOURCE_REQUESTS)),
+            Load::Alone => (1, Enough::After(self.share)),
             _ => (CONNECTIONS, Enough::After(self.share)),
         };
         let before = cpu(serving.process).map_err(unread)?;

@@ -48,6 +48,9 @@ words! {
         Elements = "elements",
         /// Websockets that say nothing.
         Idle = "idle",
+        /// One connection, one request after the other, all CPUs for all: each end sleeps until
+        /// the other has done its part.
+        Alone = "alone",
     }
 }
 
@@ -78,6 +81,8 @@ words! {
         LinesTasks = "lines_tasks",
         /// A websocket.
         Websocket = "websocket",
+        /// As `ping`, with the snippet in another domain.
+        Apart = "apart",
     }
 }
 
@@ -135,9 +140,11 @@ impl Shape {
             (Shape::Websocket, _) => websocket(port),
             _ => self.pong(port),
         };
+        let more = if self == Shape::Apart { ", beside: {}" } else { "" };
         format!(
             "name: http\n\
-             domains: {{flows: {{flows: {{workers: {workers}}}}}}}\n\
+             domains: {{flows: {{flows: {{workers: {workers}}}}}{more}}}\n\
+             domain: flows\n\
              nodes:\n{nodes}"
         )
     }
@@ -146,6 +153,7 @@ impl Shape {
     fn pong(self, port: u16) -> String {
         let nops = self.nops();
         let name = |at: usize| if at < nops { format!("nop{at}") } else { "pong".to_owned() };
+        let domain = if self == Shape::Apart { ", domain: beside" } else { "" };
         let mut text = format!(
             "- kind: listener\n  name: listener\n  port: {port}\n  \
                ports: {{out: [{{name: router, port: in}}]}}\n\
@@ -160,7 +168,7 @@ impl Shape {
              - {{kind: snippet, name: word, language: text, code: word, \
                  ports: {{out: [{{name: sleep, port: in}}]}}}}\n\
              - {{kind: sleep, name: sleep, duration: 5m}}\n\
-             - {{kind: snippet, name: pong, language: text, code: pong}}\n",
+             - {{kind: snippet, name: pong, language: text, code: pong{domain}}}\n",
             PING[0],
             name(0)
         );

@@ -46,8 +46,8 @@ impl ServerRun<'_> {
 
     fn workers(&self) -> usize {
         match self.load {
-            Load::Ping | Load::OneWorker | Load::Elements | Load::Idle => 1,
             Load::Source | Load::TwoWorkers => 2,
+            _ => 1,
         }
     }
 

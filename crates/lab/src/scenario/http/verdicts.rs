@@ -25,6 +25,8 @@ const FLOW_BYTES_MAX: f64 = 2048.0;
 const ELEMENTS_MIN: f64 = 0.8;
 /// A websocket that says nothing, bytes.
 const SOCKET_BYTES_MAX: f64 = 8000.0;
+/// To another domain and back, ns.
+const APART_NS_MAX: f64 = 60_000.0;
 /// Two workers over one.
 const SCALE_MIN: f64 = 1.8;
 /// A load that runs or waits for a CPU so much of the time is what limits.
@@ -118,6 +120,7 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
         ));
     }
     verdicts.extend(streams(rows));
+    verdicts.push(apart(rows));
     verdicts.push(Verdict::of(
         "two workers serve nearly twice what one does",
         format!(">= {SCALE_MIN}; partly: the load is the limit"),
@@ -192,6 +195,29 @@ fn node(rows: &[Row], graph: Shape) -> Judged {
     let ns: Vec<f64> = pairs.map(|(more, ping)| (more - ping) / nodes).collect();
     let ns = Interval::of(&ns)?;
     Some((format!("{ns:.1} ns"), Bar::AtMost(NODE_NS_MAX).holds(ns)))
+}
+
+/// What the way to another domain and back takes: P50 of the latency, the difference to ping round
+/// by round.
+fn apart(rows: &[Row]) -> Verdict {
+    Verdict::of(
+        "a packet to another domain and its reply take little time",
+        format!("<= {:.0} us more than inside one domain", APART_NS_MAX / 1000.0),
+        way_apart(rows),
+    )
+}
+
+fn way_apart(rows: &[Row]) -> Judged {
+    let of = |graph| row(rows, Server::Sinew, graph, Load::Alone)?.measure("latency");
+    let (apart, inside) = (of(Shape::Apart)?, of(Shape::Ping)?);
+    let pairs = apart.rounds.iter().zip(&inside.rounds);
+    let ns = Interval::of(&pairs.map(|(apart, inside)| apart - inside).collect::<Vec<_>>())?;
+    let times = over(
+        [Shape::Apart, Shape::Ping].map(|graph| row(rows, Server::Sinew, graph, Load::Alone)),
+        "latency",
+    )?;
+    let text = format!("{:.1} us; a request takes {times} of one inside", ns.median / 1000.0);
+    Some((text, Bar::AtMost(APART_NS_MAX).holds(ns)))
 }
 
 /// Two workers over one. Where the load and they share the CPUs, the load has not enough of them to
