@@ -1,5 +1,6 @@
-//! The dashboard's page in a real browser: against made-up data, and against a real run of
-//! `graphs/robot/robot.yaml`. The checks are written in JavaScript, in `web/test`.
+//! The dashboard's page in a real browser: against made-up data, and against real runs of
+//! `graphs/robot/robot.yaml` and `graphs/http/users.yaml`. The checks are written in JavaScript, in
+//! `web/test`.
 //!
 //! Needs node and npm (with the npm registry, or its cache) and a Chromium: that of
 //! SINEW_TEST_BROWSER, or the first that PATH has. The packages are installed to
@@ -103,8 +104,8 @@ fn hold(folder: &Path, browser: &Path, script: &str, argument: &str) {
     }
 }
 
-/// A run of the robot; it ends with this.
-struct Robot {
+/// A run with a dashboard; it ends with this.
+struct Shown {
     running: Running,
     address: String,
 }
@@ -127,32 +128,36 @@ fn patient() -> String {
     graph_in("browser", &text)
 }
 
-impl Robot {
-    /// Starts it, and waits until it says where its page is.
-    fn start() -> Robot {
+/// The API of users, with a dashboard beside it.
+fn users() -> String {
+    let nodes = fs::read_to_string(ours("graphs/http/users.yaml")).expect("the graph of users");
+    let head = "name: users\ndomains:\n  api: {flows: {workers: 1}}\n  dashboard: {}\ndomain: api\n\
+                nodes:\n- {kind: dashboard, name: dashboard, domain: dashboard}\n";
+    graph_in("browser_flows", &format!("{head}{nodes}"))
+}
+
+impl Shown {
+    /// Starts a graph, and waits until it says where its page is.
+    fn start(graph: String, sets: &[&str]) -> Shown {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let listen = free.expect("a free port of the loopback");
         let mut command = Command::new(SINEW);
-        command.arg("run").arg(patient());
-        for set in [
-            &*format!("dashboard.listen={listen}"),
-            "monitor.listen=127.0.0.1:0",
-            "ethercat.lost_frames_max=100",
-            "drives.watchdog_ms=1000",
-        ] {
+        command.arg("run").arg(graph);
+        command.args(["--set", &format!("dashboard.listen={listen}")]);
+        for set in sets {
             command.args(["--set", set]);
         }
-        let mut robot = Robot { running: Running::start(command), address: String::new() };
+        let mut shown = Shown { running: Running::start(command), address: String::new() };
         wait_until("the run names its address", || {
-            let said = robot.running.said();
-            robot.address = said.lines().find_map(address).unwrap_or_default().into();
-            !robot.address.is_empty()
+            let said = shown.running.said();
+            shown.address = said.lines().find_map(address).unwrap_or_default().into();
+            !shown.address.is_empty()
         });
-        robot
+        shown
     }
 }
 
-impl Drop for Robot {
+impl Drop for Shown {
     #[expect(clippy::print_stdout, reason = "only a test that fails says what its run said")]
     fn drop(&mut self) {
         // One that has ended by itself takes no notice.
@@ -186,21 +191,36 @@ fn the_pages_scripts_bear_the_strict_types() {
     }
 }
 
+/// The page with its scripts, bundled for who serves it himself.
+fn page(folder: &Path) -> PathBuf {
+    let page = folder.join("page");
+    let outdir = format!("--outdir={}", page.display());
+    let arguments = ["run", "--silent", "bundle", "--", &outdir];
+    let _alone = BROWSING.lock().unwrap_or_else(PoisonError::into_inner);
+    let bundled = said(Command::new("npm").args(arguments).current_dir(folder));
+    bundled.unwrap_or_else(|e| panic!("{e}"));
+    for file in ["index.html", "icon.svg"] {
+        fs::copy(folder.join(file), page.join(file)).expect("a file of the page");
+    }
+    page
+}
+
 #[test]
 fn the_page_says_what_is_wrong_and_bears_hostile_words() {
     let (folder, browser) = match ready() {
         Ok(ready) => ready,
         Err(lack) => return skip(&lack),
     };
-    let page = folder.join("page");
-    let outdir = format!("--outdir={}", page.display());
-    let arguments = ["run", "--silent", "bundle", "--", &outdir];
-    let bundled = said(Command::new("npm").args(arguments).current_dir(folder));
-    bundled.unwrap_or_else(|e| panic!("{e}"));
-    for file in ["index.html", "icon.svg"] {
-        fs::copy(folder.join(file), page.join(file)).expect("a file of the page");
-    }
-    hold(folder, &browser, "states.mjs", &page.display().to_string());
+    hold(folder, &browser, "states.mjs", &page(folder).display().to_string());
+}
+
+#[test]
+fn the_page_of_flows_shows_them_and_nothing_of_a_core() {
+    let (folder, browser) = match ready() {
+        Ok(ready) => ready,
+        Err(lack) => return skip(&lack),
+    };
+    hold(folder, &browser, "flows.mjs", &page(folder).display().to_string());
 }
 
 #[test]
@@ -209,6 +229,18 @@ fn people_see_the_robot_move_and_stop_it_from_the_page() {
         Ok(ready) => ready,
         Err(lack) => return skip(&lack),
     };
-    let robot = Robot::start();
+    let sets =
+        ["monitor.listen=127.0.0.1:0", "ethercat.lost_frames_max=100", "drives.watchdog_ms=1000"];
+    let robot = Shown::start(patient(), &sets);
     hold(folder, &browser, "dashboard.mjs", &robot.address);
+}
+
+#[test]
+fn people_see_the_flows_of_an_api_and_follow_a_packet() {
+    let (folder, browser) = match ready() {
+        Ok(ready) => ready,
+        Err(lack) => return skip(&lack),
+    };
+    let api = Shown::start(users(), &["listener.port=0"]);
+    hold(folder, &browser, "api.mjs", &api.address);
 }

@@ -44,6 +44,7 @@ export class ArmPanel {
     const path = hello.path_signal === null ? undefined : hello.signals[hello.path_signal];
     this.path_at = path && path.count >= 3 ? path.offset : null;
     setText(byId("arm-name"), hello.arm?.name ?? "");
+    byId("arm").hidden = !hello.arm && !hello.commands;
     const drawn = JSON.stringify(hello.arm);
     if (drawn === this.drawn) return;
     // Another graph: a canvas keeps its first context, so the page begins afresh.

@@ -1,10 +1,15 @@
 // The bar on top: what runs, whether what one sees is true, and the orders for the core.
 
 import { byId, make, setState, setText } from "./dom";
-import { count, NONE, time, uptime } from "./format";
+import { count, NONE, rate, time, uptime } from "./format";
 import type { Link } from "./connection";
 import type { Figures, Hello, Status, Stop } from "./protocol";
 
+/** What the bar counts, and of which graphs. */
+const FACTS: [string, "all" | "core" | "flows"][] = [
+  ["up", "all"], ["period", "core"], ["overruns", "core"], ["skipped", "core"], ["unseen", "core"], ["flows", "flows"],
+  ["errors", "flows"], ["refused", "flows"], ["viewers", "all"],
+];
 const WITHOUT_TOKEN =
   "Looking on only: orders need the token. Open the address that `sinew run` printed; it ends in #token=…";
 
@@ -12,6 +17,9 @@ export class Bar {
   private readonly stop_button = byId<HTMLButtonElement>("stop");
   private readonly reset_button = byId<HTMLButtonElement>("reset");
   private readonly facts = new Map<string, HTMLElement>();
+  /** Nodes in which flows begin. */
+  private sources = new Set<string>();
+  private hasCore = true;
 
   /** `stop` and `reset` are what the buttons do; the Escape key stops too. */
   constructor(stop: () => void, reset: () => void) {
@@ -22,17 +30,29 @@ export class Bar {
       event.preventDefault();
       stop();
     });
-    for (const name of ["up", "period", "overruns", "skipped", "unseen", "viewers"]) {
+  }
+
+  /** Builds what this graph has figures for. */
+  private build(): void {
+    const hasFlows = this.sources.size > 0;
+    const shown = FACTS.filter(([, of]) => of === "all" || (of === "core" ? this.hasCore : hasFlows));
+    this.facts.clear();
+    const rows = shown.map(([name]) => {
       const value = make("dd", {}, NONE);
       this.facts.set(name, value);
-      byId("facts").append(make("div", {}, make("dt", {}, name), value));
-    }
+      return make("div", {}, make("dt", {}, name), value);
+    });
+    byId("facts").replaceChildren(...rows);
   }
 
   hello(hello: Hello): void {
     setText(byId("graph-name"), hello.graph);
     byId("graph-name").title = `${hello.file}, Sinew ${hello.sinew}`;
     document.title = `${hello.graph} · Sinew`;
+    this.hasCore = hello.threads.length > 0;
+    this.sources = new Set(hello.picture.nodes.filter(({ flow, runs }) => flow === "source" && runs).map(({ name }) => name));
+    this.stop_button.hidden = !this.hasCore;
+    this.build();
     const timed = hello.threads.find((thread) => thread.timed) ?? hello.threads[0];
     this.fact("period", time(timed?.period_us));
   }
@@ -43,7 +63,12 @@ export class Bar {
     setState(phase, status.phase);
     phase.title = status.stop?.reason ?? "";
     this.fact("up", uptime(status.elapsed_ms));
-    this.reset_button.hidden = !holds || status.phase !== "held";
+    this.reset_button.hidden = !this.hasCore || !holds || status.phase !== "held";
+    const flows = status.domains.flatMap(({ nodes }) => nodes).flatMap(({ name, flow }) => (flow && this.sources.has(name) ? [flow] : []));
+    const sum = (of: "packets_per_s" | "errors" | "refused") => flows.reduce((all, flow) => all + flow[of], 0);
+    this.fact("flows", rate(sum("packets_per_s")));
+    this.fact("errors", count(sum("errors")));
+    this.fact("refused", count(sum("refused")));
   }
 
   figures({ threads, viewers }: Figures): void {
@@ -61,7 +86,7 @@ export class Bar {
     const isFirst = link.state === "connecting" && link.first;
     // Before the first connection there is nothing that could be old.
     document.body.dataset["link"] = isFirst ? "first" : link.state;
-    const [chip, sentence] = sentences(link);
+    const [chip, sentence] = sentences(link, this.hasCore);
     setState(byId("link"), link.state);
     setText(byId("link"), chip);
     const banner = byId("banner");
@@ -72,7 +97,7 @@ export class Bar {
   }
 
   enable(connected: boolean, has_token: boolean, phase: string): void {
-    this.stop_button.disabled = !connected || !has_token || phase === "held";
+    this.stop_button.disabled = !this.hasCore || !connected || !has_token || phase === "held";
     this.reset_button.disabled = !connected || !has_token;
     byId("notice").hidden = has_token;
     setText(byId("notice"), WITHOUT_TOKEN);
@@ -110,15 +135,15 @@ function when(us: number): string {
 }
 
 /** A connection in a word, and what people must know of it. */
-function sentences(link: Link): [string, string] {
+function sentences(link: Link, hasCore: boolean): [string, string] {
   switch (link.state) {
     case "live":
       return ["connected", ""];
     case "old":
-      return ["data old", "▲ The data is old. What you see is not the machine as it is."];
+      return ["data old", `▲ The data is old. What you see is not the ${hasCore ? "machine" : "run"} as it is.`];
     case "connecting":
       if (link.first) return ["connecting", "◌ Connecting …"];
-      return ["disconnected", `✕ Disconnected${link.reason ? `: ${link.reason}` : ""}. Trying again. The stop button cannot reach the machine from here.`];
+      return ["disconnected", `✕ Disconnected${link.reason ? `: ${link.reason}` : ""}. Trying again.${hasCore ? " The stop button cannot reach the machine from here." : ""}`];
     case "ended":
       return ["ended", `✕ ${link.reason}. What you see is its last state; this page waits for the next run.`];
   }

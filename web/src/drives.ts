@@ -29,7 +29,8 @@ export class DrivesPanel {
     const named = hello.joints_signal === null ? undefined : hello.signals[hello.joints_signal];
     const joints = named ?? hello.signals.find(({ name }) => name === BRAKE);
     const signals = joints ? hello.signals.filter(({ node, count }) => node === joints.node && count === joints.count) : [];
-    setText(byId("drives-name"), joints ? joints.node : "the graph has none");
+    byId("drives-panel").hidden = !joints;
+    setText(byId("drives-name"), joints?.node ?? "");
     this.cells = [];
     const axes = Array.from({ length: joints?.count ?? 0 }, (_, axis) => axis);
     const head = make("tr", {}, make("th", { scope: "col" }, "axis"));

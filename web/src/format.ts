@@ -22,6 +22,11 @@ export function count(value: number | null | undefined): string {
   return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
+/** A count where there is little room. */
+export function short(value: number): string {
+  return value >= 1e6 ? `${(value / 1e6).toFixed(0)} M` : value >= 1e4 ? `${(value / 1e3).toFixed(0)} k` : count(value);
+}
+
 /** A rate given in 1/s. */
 export function rate(per_s: number | null | undefined): string {
   if (per_s === null || per_s === undefined) return NONE;

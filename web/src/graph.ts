@@ -2,12 +2,17 @@
 // nodes, what is broken or gone marked in words and form.
 
 import { byId, setState, setText, svg } from "./dom";
-import { count, NONE, rate, time, words } from "./format";
-import { LABEL_WIDTH, layOut, type Curve, type Rect } from "./graph_layout";
+import { FlowGraph, type Met } from "./flow_graph";
+import { count, NONE, rate, short, time, words } from "./format";
+import { LABEL_WIDTH, layOut } from "./graph_layout";
 import type { Figures, LinkFigures, Picture, Status, Times } from "./protocol";
+import type { Curve, Rect } from "./shapes";
 
 /** A link as full as this is shown with a warning. */
 const FILL_HIGH = 0.8;
+/** It is drawn no smaller than this, and scrolls then; and no larger. */
+const SCALE_MIN = 0.85;
+const SCALE_MAX = 1.3;
 /** States of a domain in which its nodes run, or soon will. */
 const WELL = new Set(["running", "starting", "ready", "waiting"]);
 
@@ -21,26 +26,64 @@ interface Label {
   title: SVGTitleElement;
 }
 
+/** A node with execution times. */
+interface Timed {
+  half: SVGTextElement;
+  most: SVGTextElement;
+}
+
 export class GraphPanel {
   private picture: Picture | null = null;
   private domains: { box: SVGRectElement; name: SVGTextElement }[] = [];
-  private nodes: { half: SVGTextElement; most: SVGTextElement }[] = [];
+  /** Those that are in cycles, or services. */
+  private nodes: (Timed | undefined)[] = [];
   private links: Label[] = [];
+  private flows: FlowGraph | null = null;
+
+  /** `choose` hears which node of flows people want to look at. */
+  constructor(private readonly choose: (node: number) => void) {}
 
   hello(picture: Picture): void {
+    // Whoever has scrolled in this graph stays there.
+    if (JSON.stringify(picture) === JSON.stringify(this.picture)) return;
     this.picture = picture;
     const layout = layOut(picture);
     const { width, height, wall_y } = layout;
-    const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "The graph" }, arrowHead());
+    const hasFlows = picture.nodes.some(({ flow }) => flow !== null);
+    const says = byId("graph-says");
+    says.title = legend(picture.domains.some(({ service }) => !service), hasFlows);
+    setText(says, says.title);
+    // Nodes that can be chosen are no part of an image.
+    const role = hasFlows ? "group" : "img";
+    const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role, "aria-label": "The graph" }, arrowHead());
+    const flows = new FlowGraph(picture, this.choose);
     this.domains = picture.domains.map((domain, at) => this.box(root, domain, layout.domains[at]!));
     if (wall_y !== null) root.append(...wall(width, wall_y));
     const lines = layout.links.map(({ curve }, at) => this.line(root, curve, picture.links[at]!));
-    this.nodes = picture.nodes.map(({ name, kind, domain }, at) => {
+    layout.flow_links.forEach((way, at) => way && flows.line(root, at, way));
+    this.nodes = picture.nodes.map(({ name, kind, domain, flow }, at) => {
       const says = kind === name ? "" : words(kind);
-      return this.node(root, name, says, layout.nodes[at]!, !picture.domains[domain]?.service);
+      const rect = layout.nodes[at];
+      if (!rect) return undefined;
+      if (flow === null) return this.node(root, name, says, rect, !picture.domains[domain]?.service);
+      return void flows.node(root, at, rect);
     });
     this.links = layout.links.map(({ label }, at) => this.label(root, lines[at]!, label));
+    if (hasFlows) scale(root, width, height);
+    this.flows = flows;
     byId("graph").replaceChildren(root);
+    const source = layout.nodes[picture.nodes.findIndex(({ flow, runs }) => flow === "source" && runs)];
+    if (source) showPoint(root, source.y + source.height / 2);
+  }
+
+  /** Shows which node of flows is looked at. */
+  select(node: number | null): void {
+    this.flows?.select(node);
+  }
+
+  /** Shows the way of a packet, or none. */
+  mark(met: Met | null): void {
+    this.flows?.mark(met);
   }
 
   figures(figures: Figures): void {
@@ -48,10 +91,12 @@ export class GraphPanel {
       const row = figures.links[at];
       if (row) this.showLink(label, row, at);
     });
-    this.nodes.forEach((node, at) => this.showNode(node, figures.nodes[at] ?? null, at));
+    this.nodes.forEach((node, at) => node && this.showNode(node, figures.nodes[at] ?? null, at));
   }
 
-  status({ domains, phase }: Status): void {
+  status(status: Status): void {
+    const { domains, phase } = status;
+    this.flows?.status(status);
     this.picture?.domains.forEach(({ name }, at) => {
       const domain = domains.find((row) => row.name === name);
       const shown = this.domains[at];
@@ -69,7 +114,7 @@ export class GraphPanel {
     return { box, name: text };
   }
 
-  private node(root: SVGElement, name: string, says: string, at: Rect, timed: boolean): GraphPanel["nodes"][number] {
+  private node(root: SVGElement, name: string, says: string, at: Rect, timed: boolean): Timed {
     const middle = at.x + at.width / 2;
     const text = (y: number, of: string, says: string) =>
       svg("text", { x: middle, y: at.y + y, "text-anchor": "middle", class: of }, says);
@@ -120,15 +165,32 @@ export class GraphPanel {
     setText(title, `${link?.from} to ${link?.to}: ${rate(row.rate_per_s)}${fill}${lost}`);
   }
 
-  private showNode({ half, most }: GraphPanel["nodes"][number], times: Times | null, at: number): void {
+  private showNode({ half, most }: Timed, times: Times | null, at: number): void {
     if (!times) return;
     setText(half, times.p50_us === null ? words(this.picture?.nodes[at]?.kind ?? "") : time(times.p50_us));
     setText(most, times.max_us === null ? "" : `max ${time(times.max_us)}`);
   }
 }
 
-function short(value: number): string {
-  return value >= 1e6 ? `${(value / 1e6).toFixed(0)} M` : value >= 1e4 ? `${(value / 1e3).toFixed(0)} k` : count(value);
+/** What the figures in the picture are. */
+function legend(hasCore: boolean, hasFlows: boolean): string {
+  const core = hasCore ? ["messages a second", "execution time: half are below, max"] : [];
+  return [...core, ...(hasFlows ? ["flows: packets a second", "P99 of the time in a node"] : [])].join(" · ");
+}
+
+/** A wide graph scrolls before its words are too small to read; a small one is not blown up. */
+function scale(root: SVGSVGElement, width: number, height: number): void {
+  Object.assign(root.style, {
+    minWidth: `${(width * SCALE_MIN).toFixed(0)}px`, minHeight: `${(height * SCALE_MIN).toFixed(0)}px`,
+    maxWidth: `${(width * SCALE_MAX).toFixed(0)}px`, maxHeight: `${(height * SCALE_MAX).toFixed(0)}px`,
+  });
+}
+
+/** Scrolls so far down that the flows begin in the middle. */
+function showPoint(root: SVGSVGElement, y: number): void {
+  const box = byId("graph");
+  const scale = root.clientHeight / root.viewBox.baseVal.height;
+  box.scrollTo(0, y * scale - box.clientHeight / 2);
 }
 
 function arrowHead(): SVGDefsElement {

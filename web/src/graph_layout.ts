@@ -1,7 +1,9 @@
 // Where the boxes, nodes and links of the graph stand: the core above, the services below a wall.
 // Compact, so that it fits into a panel; `sinew graph --svg` draws the large one.
 
-import type { Picture } from "./protocol";
+import { layFlows, type FlowLayout } from "./flow_layout";
+import type { Ends, Picture } from "./protocol";
+import type { Curve, Point, Rect } from "./shapes";
 
 const NODE_WIDTH = 108;
 const NODE_HEIGHT = 56;
@@ -17,38 +19,37 @@ const WALL_WORDS_WIDTH = 140;
 const MARGIN = 6;
 /** A row of boxes is no wider than this, unless one box is. */
 const ROW_WIDTH_MAX = 690;
+/** Without a core the picture has the width of the page. */
+const WIDE_ROW_WIDTH_MAX = 1150;
 /** Nodes side by side in a box. */
 const COLUMNS_MAX = 4;
 /** Room for the figures of a link. */
 export const LABEL_WIDTH = 50;
 const LABEL_HEIGHT = 19;
 
-export interface Rect {
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-}
+export type Way = { corners: Point[] } | { curve: Curve };
 
-export type Point = [number, number];
-/** A cubic curve: its ends and its two controls, in order. */
-export type Curve = [Point, Point, Point, Point];
-
+/** Where everything is; what does not take part in the run has no place. */
 export interface Layout {
   width: number;
   height: number;
   /** Height of the wall between core and services, if there are both. */
   wall_y: number | null;
   domains: Rect[];
-  nodes: Rect[];
+  nodes: (Rect | undefined)[];
   links: { curve: Curve; label: Rect }[];
+  /** Links of packets. Within a domain they have corners, from left to right. */
+  flow_links: (Way | undefined)[];
 }
 
 /** Places everything; all lists are in the order of the picture. */
 export function layOut(picture: Picture): Layout {
-  const layout: Layout = { width: 0, height: 0, wall_y: null, domains: [], nodes: [], links: [] };
+  const layout: Layout = { width: 0, height: 0, wall_y: null, domains: [], nodes: [], links: [], flow_links: [] };
   const core = picture.domains.flatMap(({ service }, at) => (service ? [] : [at]));
   const services = picture.domains.flatMap(({ service }, at) => (service ? [at] : []));
+  // Flows are what people look for first, and the widest.
+  const flows = (at: number) => Number(picture.nodes.some(({ domain, flow }) => domain === at && flow !== null));
+  services.sort((one, other) => flows(other) - flows(one));
   let y = placeRows(picture, core, MARGIN, layout);
   if (core.length > 0 && services.length > 0) {
     layout.wall_y = y + WALL_GAP / 2;
@@ -56,7 +57,10 @@ export function layOut(picture: Picture): Layout {
   }
   layout.height = placeRows(picture, services, y, layout) + MARGIN;
   layout.width = Math.max(...layout.domains.map(({ x, width }) => x + width), 0) + MARGIN;
-  const curves = route(picture, layout.nodes);
+  const curves = route(picture.links, layout.nodes);
+  const isAcross = ({ from_node, to_node }: Ends, at: number) => !layout.flow_links[at] && layout.nodes[from_node] && layout.nodes[to_node];
+  const across = picture.flow_links.flatMap((link, at) => (isAcross(link, at) ? [{ ...link, at }] : []));
+  route(across, layout.nodes).forEach((curve, i) => (layout.flow_links[across[i]!.at] = { curve }));
   const names = layout.domains.map(({ x, y }, at) => name(picture.domains[at]?.name ?? "", x, y));
   const y_wall = layout.wall_y ?? -WALL_GAP;
   const wall = { x: layout.width - WALL_WORDS_WIDTH, y: y_wall - 18, width: WALL_WORDS_WIDTH, height: 36 };
@@ -66,30 +70,41 @@ export function layOut(picture: Picture): Layout {
 
 /** Places the boxes of domains in rows from `y` on; returns where the last row ends. */
 function placeRows(picture: Picture, domains: number[], y: number, layout: Layout): number {
+  const inner = domains.map((at) => lay(picture, at));
+  const width_max = Math.max(picture.domains.some(({ service }) => !service) ? ROW_WIDTH_MAX : WIDE_ROW_WIDTH_MAX, ...inner.map(({ width }) => width + 2 * BOX_PAD));
   let [x, height] = [MARGIN, 0];
-  for (const at of domains) {
-    const nodes = picture.nodes.flatMap(({ domain }, node) => (domain === at ? [node] : []));
-    const columns = Math.max(Math.min(nodes.length, COLUMNS_MAX), 1);
-    const rows = Math.max(Math.ceil(nodes.length / COLUMNS_MAX), 1);
-    const width = columns * (NODE_WIDTH + GAP) - GAP + 2 * BOX_PAD;
-    if (x > MARGIN && x + width > ROW_WIDTH_MAX) {
+  domains.forEach((at, i) => {
+    const { nodes, links, ...size } = inner[i]!;
+    const width = size.width + 2 * BOX_PAD;
+    if (x > MARGIN && x + width > width_max) {
       y += height + ROW_GAP;
       [x, height] = [MARGIN, 0];
     }
-    const box = { x, y, width, height: BOX_HEAD + rows * (NODE_HEIGHT + GAP) - GAP + BOX_PAD };
+    const box = { x, y, width, height: BOX_HEAD + size.height + BOX_PAD };
+    const [dx, dy] = [x + BOX_PAD, y + BOX_HEAD];
     layout.domains[at] = box;
-    nodes.forEach((node, i) => {
-      layout.nodes[node] = {
-        x: x + BOX_PAD + (i % COLUMNS_MAX) * (NODE_WIDTH + GAP),
-        y: y + BOX_HEAD + Math.floor(i / COLUMNS_MAX) * (NODE_HEIGHT + GAP),
-        width: NODE_WIDTH,
-        height: NODE_HEIGHT,
-      };
-    });
+    nodes.forEach((rect, node) => (layout.nodes[node] = { ...rect, x: rect.x + dx, y: rect.y + dy }));
+    links.forEach((points, link) => (layout.flow_links[link] = { corners: points.map(([x, y]) => [x + dx, y + dy]) }));
     x += width + BOX_GAP;
     height = Math.max(height, box.height);
-  }
+  });
   return y + height;
+}
+
+/** The inside of a domain's box, from (0, 0) on. */
+function lay(picture: Picture, domain: number): FlowLayout {
+  const here = picture.nodes.flatMap((node, at) => (node.domain === domain && node.runs ? [at] : []));
+  if (here.some((at) => picture.nodes[at]?.flow)) return layFlows(picture, here);
+  const nodes = new Map<number, Rect>();
+  here.forEach((node, i) => nodes.set(node, {
+    x: (i % COLUMNS_MAX) * (NODE_WIDTH + GAP),
+    y: Math.floor(i / COLUMNS_MAX) * (NODE_HEIGHT + GAP),
+    width: NODE_WIDTH,
+    height: NODE_HEIGHT,
+  }));
+  const columns = Math.max(Math.min(here.length, COLUMNS_MAX), 1);
+  const rows = Math.max(Math.ceil(here.length / COLUMNS_MAX), 1);
+  return { width: columns * (NODE_WIDTH + GAP) - GAP, height: rows * (NODE_HEIGHT + GAP) - GAP, nodes, links: new Map() };
 }
 
 type Side = "left" | "right" | "top" | "bottom";
@@ -109,7 +124,7 @@ function sides(from: Rect, to: Rect): [Side, Side] {
   return ["top", "top"];
 }
 
-function route({ links }: Picture, nodes: Rect[]): Curve[] {
+function route(links: Ends[], nodes: Layout["nodes"]): Curve[] {
   const ends: [End, End][] = links.map(({ from_node, to_node }) => {
     const [from, to] = [nodes[from_node]!, nodes[to_node]!];
     const [leaves, arrives] = sides(from, to);
@@ -123,7 +138,7 @@ function route({ links }: Picture, nodes: Rect[]): Curve[] {
 }
 
 /** The place of an end on its side, which it shares evenly with others. */
-function spot(end: End, all: End[], nodes: Rect[]): Point {
+function spot(end: End, all: End[], nodes: Layout["nodes"]): Point {
   const beside = all.filter(({ node, side }) => node === end.node && side === end.side);
   beside.sort((one, other) => one.towards - other.towards);
   const share = (beside.indexOf(end) + 1) / (beside.length + 1);
@@ -162,7 +177,7 @@ function name(text: string, x: number, y: number): Rect {
 
 /** Tries places along each link, and takes the first one that covers nothing. */
 function placeLabels(curves: Curve[], layout: Layout, words: Rect[]): void {
-  const taken: Rect[] = [...layout.nodes, ...words];
+  const taken: Rect[] = [...layout.nodes.filter((node) => node !== undefined), ...words];
   for (const curve of curves) {
     const places = [0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82].map((t): Rect => {
       const [x, y] = along(curve, t);

@@ -33,6 +33,7 @@ export class HistogramPanel {
   hello(hello: Hello): void {
     this.hello_ = hello;
     this.threads = hello.threads.filter((thread) => this.draws(thread)).slice(0, THREADS_MAX);
+    byId(this.what).hidden = this.threads.length === 0;
     this.buckets_us = buckets(hello.histogram);
     this.last = [];
     this.table();

@@ -9,6 +9,7 @@ import { byId, setText } from "./dom";
 import { DrivesPanel } from "./drives";
 import { EventsPanel } from "./events";
 import { time } from "./format";
+import { FlowNodePanel } from "./flow_node";
 import { mark } from "./marks";
 import { GraphPanel } from "./graph";
 import { HistogramPanel } from "./histograms";
@@ -26,7 +27,12 @@ class Page {
   private readonly bar = new Bar(() => void this.stop(), () => void this.reset());
   private readonly arm = new ArmPanel();
   private readonly drives = new DrivesPanel();
-  private readonly graph = new GraphPanel();
+  private readonly graph = new GraphPanel((node) => this.flow_node.toggle(node));
+  private readonly flow_node = new FlowNodePanel({
+    chosen: (node) => this.graph.select(node),
+    met: (met) => this.graph.mark(met),
+    order: (order) => this.connection.order(order),
+  });
   private readonly latency = new HistogramPanel("latency");
   private readonly jitter = new HistogramPanel("jitter");
   private readonly domains = new DomainsPanel((domain) => void this.restart(domain));
@@ -66,12 +72,24 @@ class Page {
     this.arm.hello(hello);
     this.drives.hello(hello);
     this.graph.hello(hello.picture);
+    this.flow_node.hello(hello.picture);
+    this.showWhole(hello);
     this.latency.hello(hello);
     this.jitter.hello(hello);
     this.planner.hello(hello);
     byId("camera").hidden = !hello.camera;
     this.wantImages();
     void this.checkToken();
+  }
+
+  /** A page without a core says no word of one. */
+  private showWhole({ threads, picture }: Hello): void {
+    document.body.dataset["core"] = threads.length > 0 ? "some" : "none";
+    document.body.dataset["flows"] = picture.nodes.some(({ flow }) => flow !== null) ? "some" : "none";
+    const skip = byId<HTMLAnchorElement>("skip");
+    const to = byId("arm").hidden ? "graph" : "arm";
+    skip.href = `#${to}`;
+    setText(skip, `to the ${to}`);
   }
 
   private text(text: Text): void {
@@ -83,6 +101,10 @@ class Page {
       case "figures":
         for (const panel of [this.bar, this.graph, this.latency, this.jitter]) panel.figures(text);
         return;
+      case "tap":
+        return this.flow_node.line(text.line);
+      case "untapped":
+        return this.flow_node.untapped(text.text);
       case "stop":
         this.stop_ = text;
         return this.showStop();
@@ -100,6 +122,7 @@ class Page {
     else if (was_stopped) this.bar.report("", "stop");
     this.bar.status(status, this.hello_?.holds ?? false);
     this.graph.status(status);
+    this.flow_node.status(status);
     this.enable();
   }
 
@@ -125,7 +148,8 @@ class Page {
   /** The connection's state, unless the core itself is silent. */
   private link(link: Link): void {
     const age_ms = performance.now() - this.cycled_ms;
-    const silent = link.state === "live" && this.status_?.phase === "running" && age_ms > CORE_OLD_MS;
+    const cycles = (this.hello_?.threads.length ?? 0) > 0;
+    const silent = cycles && link.state === "live" && this.status_?.phase === "running" && age_ms > CORE_OLD_MS;
     const before = this.link_.state;
     this.link_ = silent ? { state: "old", age_ms } : link;
     this.showLink();
@@ -140,6 +164,7 @@ class Page {
     const connected = this.link_.state === "live" || this.link_.state === "old";
     const may_order = connected && token() !== null;
     this.bar.enable(connected, token() !== null, this.status_?.phase ?? "");
+    this.flow_node.enable(may_order);
     this.planner.enable(may_order && this.status_?.phase === "running");
     this.domains.status(this.status_?.domains ?? [], may_order);
   }

@@ -69,11 +69,20 @@ export interface Hello {
   camera: boolean;
 }
 
+/** The ends of a link: `node.port` in words, and the nodes by their places. */
+export interface Ends {
+  from: string;
+  to: string;
+  from_node: number;
+  to_node: number;
+}
+
 /** The plan's domains, nodes and links, in the order of the figures; the page places them itself. */
 export interface Picture {
   domains: { name: string; service: boolean }[];
-  nodes: { name: string; kind: string; domain: number }[];
-  links: { from: string; to: string; from_node: number; to_node: number; fused: boolean }[];
+  nodes: { name: string; kind: string; domain: number; flow: "source" | "node" | null; runs: boolean }[];
+  links: (Ends & { fused: boolean })[];
+  flow_links: Ends[];
 }
 
 export interface DomainStatus {
@@ -88,7 +97,25 @@ export interface DomainStatus {
   next_restart_ms: number | null;
   address: string | null;
   resident_kib: number | null;
-  nodes: { name: string; kind: string }[];
+  nodes: NodeStatus[];
+}
+
+export interface NodeStatus {
+  name: string;
+  kind: string;
+  flow?: FlowStatus;
+}
+
+/** What a node of flows has done since its process was started. */
+export interface FlowStatus {
+  packets: number;
+  errors: number;
+  refused: number;
+  in_flight: number;
+  packets_per_s: number;
+  time_ns_p50: number | null;
+  time_ns_p99: number | null;
+  time_ns_max: number | null;
 }
 
 export interface LinkStatus {
@@ -166,6 +193,13 @@ export interface Stop {
   at_rest_us: number | null;
 }
 
+/** What a tap of flows says; times are monotonic. */
+export type TapLine =
+  | { packet: { flow: number; node: string; at_us: number; input: string; packet: string } }
+  | { step: { flow: number; node: string; at_us: number; took_us: number; outcome: string; packet: string } }
+  | { ended: number }
+  | { lost: number };
+
 /** What the server says as text. */
 export type Text =
   | Hello
@@ -175,12 +209,15 @@ export type Text =
   | Stop
   | { type: "done"; id: number; text: string }
   | { type: "error"; id: number | null; text: string }
+  | { type: "tap"; line: TapLine }
+  | { type: "untapped"; text: string }
   | { type: "pong"; at: number }
   | { type: "ended"; text: string };
 
 /** What an order asks for, beside its id and token. */
 export type Order =
-  | { do: "check" | "halt" | "reset" | "pause" | "resume" }
+  | { do: "check" | "halt" | "reset" | "pause" | "resume" | "untap" }
+  | { do: "tap"; domain: string; node: string }
   | { do: "restart"; domain: string }
   | { do: "choose"; path: number };
 

@@ -99,8 +99,9 @@ export function hello(life = "1") {
     signals: rows,
     picture: {
       domains: domains.map(([name, service]) => ({ name, service })),
-      nodes: nodes.map(([name, kind, domain]) => ({ name, kind, domain })),
+      nodes: nodes.map(([name, kind, domain]) => ({ name, kind, domain, flow: null, runs: true })),
       links: links.map(([from, to, from_node, to_node, fused]) => ({ from, to, from_node, to_node, fused })),
+      flow_links: [],
     },
     arm: { name: "irb120", joints }, joints_signal: 5, path_signal: 0, paths: ["../arm/square.csv", "../arm/plate.gcode", "rose.csv"],
     histogram: { lowest_us: 0.1, per_decade: 10, count: 82 }, commands: true, holds: true, camera: true,

@@ -16,6 +16,7 @@ mod page;
 pub mod protocol;
 mod server;
 mod shows;
+mod tapped;
 mod viewer;
 
 use std::net::{SocketAddr, TcpListener};
@@ -53,8 +54,9 @@ pub const INFO: Kind = Kind {
     name: "dashboard",
     runs_in: RunsIn::Observer,
     doc: "The run on a web page: the arm, the graph with live figures, latencies, drives, domains, \
-          events, and orders for those who have the token. Announces its address with the token \
-          when it starts. Whoever reaches the address sees the run; only the token commands it.",
+          events; for those who have the token also orders and the ways of packets. Announces its \
+          address with the token when it starts. Whoever reaches the address sees the run; only \
+          the token commands it.",
     ports: &[
         Port::input("image", "Frames of a camera.", Picture::TYPE).optional(),
         Port::output("command", "What people ask of the planner.", PlannerCommand::TYPE).optional(),

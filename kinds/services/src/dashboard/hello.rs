@@ -1,6 +1,7 @@
 //! What the page is told first: the graph, its threads and signals, the arm.
 
 use serde_json::json;
+use sinew_core::catalogue::{Direction, Kind};
 use sinew_core::clock::now_ns;
 use sinew_core::trace::ThreadId;
 use sinew_runtime::watch::Watch;
@@ -55,21 +56,38 @@ pub(super) fn hello(watch: &Watch, arm: Option<Arm>, name: &str) -> Hello {
 /// The graph as the page draws it.
 fn picture(plan: &Plan) -> serde_json::Value {
     let domain = |row: &Domain| json!({"name": row.name, "service": row.service().is_some()});
-    let node = |row: &Node| json!({"name": row.name, "kind": row.kind.name, "domain": row.domain});
-    let link = |row: &Link| {
+    let node = |at: usize| {
+        let Node { name, kind, domain, .. } = &plan.nodes[at];
+        let flow = plan.is_flow(at).then(|| if is_source(kind) { "source" } else { "node" });
+        // Tests, and what only these reach, do nothing in a run.
+        let runs = plan.domains[*domain].service().is_none_or(|row| row.nodes.contains(&at));
+        json!({"name": name, "kind": kind.name, "domain": domain, "flow": flow, "runs": runs})
+    };
+    let ends = |from: End, to: End| {
         json!({
-            "from": plan.end_name(row.from),
-            "to": plan.end_name(row.to),
-            "from_node": row.from.node,
-            "to_node": row.to.node,
-            "fused": row.fused,
+            "from": plan.end_name(from),
+            "to": plan.end_name(to),
+            "from_node": from.node,
+            "to_node": to.node,
         })
+    };
+    let link = |row: &Link| {
+        let mut json = ends(row.from, row.to);
+        json["fused"] = json!(row.fused);
+        json
     };
     json!({
         "domains": plan.domains.iter().map(domain).collect::<Vec<_>>(),
-        "nodes": plan.nodes.iter().map(node).collect::<Vec<_>>(),
+        "nodes": (0..plan.nodes.len()).map(node).collect::<Vec<_>>(),
         "links": plan.links.iter().map(link).collect::<Vec<_>>(),
+        "flow_links": plan.flow_links.iter().map(|it| ends(it.from, it.to)).collect::<Vec<_>>(),
     })
+}
+
+/// Whether flows begin in nodes of this kind: packets leave it, and none come in.
+fn is_source(kind: &Kind) -> bool {
+    let has = |way: Direction| kind.ports.iter().any(|it| it.is_flow() && it.direction == way);
+    has(Direction::Out) && !has(Direction::In)
 }
 
 fn thread(plan: &Plan, id: ThreadId) -> ThreadInfo {

@@ -2,7 +2,7 @@
 //! the planner, through a bounded mailbox that the core reads at the boundary of a cycle.
 
 use axum::extract::ws::Utf8Bytes;
-use sinew_control::Request;
+use sinew_control::{Request, Supervisor};
 use sinew_robot::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME};
 use subtle::ConstantTimeEq;
 use tokio::runtime::Handle;
@@ -10,6 +10,7 @@ use tokio::sync::mpsc::Sender;
 
 use super::hub::{Hub, Wish};
 use super::protocol::{PageOrder, Signed, Text};
+use super::tapped::{self, TapSaid, Tapped};
 
 const WRONG_TOKEN: &str =
     "wrong token; the right one stands behind '#token=' in the address that 'sinew run' prints";
@@ -32,6 +33,14 @@ pub(super) struct Reply {
     pub(super) text: Option<Utf8Bytes>,
     /// Whether the viewer now wants images, if it has said so.
     pub(super) images: Option<bool>,
+    pub(super) tap: TapChange,
+}
+
+/// What becomes of the viewer's tap.
+pub(super) enum TapChange {
+    None,
+    Begins(Tapped),
+    Ends,
 }
 
 /// An order that needs a token, without it.
@@ -39,11 +48,18 @@ enum Command {
     Check,
     Ask(Request),
     Plan { what: u32, path: u32 },
+    Tap { domain: String, node: Option<String> },
+    Untap,
 }
 
-/// Carries out what a message asks for.
-pub(super) async fn carry_out(hub: &Hub, text: &str, answers: &Sender<Utf8Bytes>) -> Reply {
-    let done = |text| Reply { told: Told::Done, text, images: None };
+/// Carries out what a message asks for; a tap says its lines to `lines`.
+pub(super) async fn carry_out(
+    hub: &Hub,
+    text: &str,
+    answers: &Sender<Utf8Bytes>,
+    lines: &Sender<TapSaid>,
+) -> Reply {
+    let done = |text| Reply { told: Told::Done, text, images: None, tap: TapChange::None };
     let order = match parse(text) {
         Ok(order) => order,
         Err((id, text)) => return failed(hub, Told::Malformed, id, &text),
@@ -64,13 +80,18 @@ pub(super) async fn carry_out(hub: &Hub, text: &str, answers: &Sender<Utf8Bytes>
         PageOrder::Choose { id, token, path } => (Signed { id, token }, plan(PLANNER_CHOOSE, path)),
         PageOrder::Pause(signed) => (signed, plan(PLANNER_PAUSE, 0)),
         PageOrder::Resume(signed) => (signed, plan(PLANNER_RESUME, 0)),
+        PageOrder::Tap { id, token, domain, node } => {
+            (Signed { id, token }, Command::Tap { domain, node })
+        }
+        PageOrder::Untap(signed) => (signed, Command::Untap),
     };
     if !bool::from(token.as_bytes().ct_eq(hub.owner.secret.as_bytes())) {
         return failed(hub, Told::WrongToken, Some(id), WRONG_TOKEN);
     }
+    let mut tap = TapChange::None;
     let outcome = match command {
         Command::Check => Ok("the token is right".into()),
-        Command::Ask(request) => ask(hub, request).await,
+        Command::Ask(request) => ask(hub, move |supervisor| supervisor.order(&request)).await,
         Command::Plan { what, path } => {
             let wish = Wish { id, what, path, answers: answers.clone() };
             match hub.wish(wish, what == PLANNER_CHOOSE) {
@@ -78,16 +99,28 @@ pub(super) async fn carry_out(hub: &Hub, text: &str, answers: &Sender<Utf8Bytes>
                 Err(text) => Err(text),
             }
         }
+        Command::Tap { domain, node } => {
+            let lines = lines.clone();
+            let open = move |it: &Supervisor| tapped::open(it, &domain, node, lines);
+            ask(hub, open).await.map(|tapped| {
+                tap = TapChange::Begins(tapped);
+                "the ways of flows are shown".into()
+            })
+        }
+        Command::Untap => {
+            tap = TapChange::Ends;
+            Ok("no more ways are shown".into())
+        }
     };
     match outcome {
-        Ok(text) => done(Some(hub.encode(&Text::Done { id, text: &text }))),
+        Ok(text) => Reply { tap, ..done(Some(hub.encode(&Text::Done { id, text: &text }))) },
         Err(text) => failed(hub, Told::Done, Some(id), &text),
     }
 }
 
 fn failed(hub: &Hub, told: Told, id: Option<u64>, text: &str) -> Reply {
     let text = hub.encode(&Text::Error { id, text });
-    Reply { told, text: Some(text), images: None }
+    Reply { told, text: Some(text), images: None, tap: TapChange::None }
 }
 
 /// The order in a message; else its id, if there is one, and what is wrong.
@@ -100,9 +133,12 @@ fn parse(text: &str) -> Result<PageOrder, (Option<u64>, String)> {
 }
 
 /// Asks the supervisor, who answers within a millisecond or so: on a thread that may wait for him.
-async fn ask(hub: &Hub, request: Request) -> Result<String, String> {
+async fn ask<T: Send + 'static>(
+    hub: &Hub,
+    ask: impl FnOnce(&Supervisor) -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
     let supervisor = hub.owner.supervisor.clone();
-    let asked = Handle::current().spawn_blocking(move || supervisor.order(&request)).await;
+    let asked = Handle::current().spawn_blocking(move || ask(&supervisor)).await;
     asked.unwrap_or_else(|error| Err(format!("a bug: {error}")))
 }
 
@@ -129,6 +165,16 @@ mod tests {
             ),
             (r#"{"do":"pause","id":1,"token":"t"}"#, PageOrder::Pause(signed())),
             (r#"{"do":"resume","id":1,"token":"t"}"#, PageOrder::Resume(signed())),
+            (
+                r#"{"do":"tap","id":1,"token":"t","domain":"api","node":"router"}"#,
+                PageOrder::Tap {
+                    id: 1,
+                    token: "t".into(),
+                    domain: "api".into(),
+                    node: Some("router".into()),
+                },
+            ),
+            (r#"{"do":"untap","id":1,"token":"t"}"#, PageOrder::Untap(signed())),
         ];
         for (text, order) in cases {
             assert_eq!(parse(text), Ok(order));

@@ -19,6 +19,8 @@
 //!                                                    as more of it is known
 //! {"type":"done","id":7,"text":"the core stops"}     the order with this id is carried out
 //! {"type":"error","id":7,"text":"..."}               it is not; without an id: of no order
+//! {"type":"tap","line":{"step":{...}}}              a line of this viewer's tap; see [`TapLine`]
+//! {"type":"untapped","text":"..."}                   its tap has ended, and why
 //! {"type":"pong","at":123.5}                         answers a ping, with what it brought
 //! {"type":"ended","text":"the run has ended"}        the last word before the server closes
 //! ```
@@ -60,7 +62,12 @@
 //! {"do":"choose","id":5,"token":"...","path":1}      an index into hello.paths
 //! {"do":"pause","id":6,"token":"..."}                the planner slows to a standstill
 //! {"do":"resume","id":7,"token":"..."}
+//! {"do":"tap","id":8,"token":"...","domain":"api","node":"router"}
+//! {"do":"untap","id":9,"token":"..."}
 //! ```
+//!
+//! A tap shows the ways of [`TAP_WAYS_PER_S`] flows a second that come to the node, or without one
+//! that begin in the domain. A viewer has one at most: another takes its place.
 //!
 //! A wrong token is answered with an error, a second later; after [`WRONG_TOKENS_MAX`] of them the
 //! connection is closed.
@@ -74,6 +81,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sinew_control::status::{Event, Status};
+use sinew_control::tap::TapLine;
 
 /// Version of the protocol, in [`Hello`] and in each binary message.
 pub const VERSION: u8 = 1;
@@ -103,6 +111,12 @@ pub const ORDER_LEN_MAX: usize = 4096;
 pub const WRONG_TOKENS_MAX: u32 = 5;
 /// A viewer that takes nothing for so long is closed: its memory is better used for another.
 pub const STALLED_MAX: Duration = Duration::from_secs(5);
+
+/// Flows whose ways a tap shows in a second: people read slowly.
+pub const TAP_WAYS_PER_S: u32 = 2;
+/// Lines of a tap in a second; more come later, and past what the domain keeps they are lost, and
+/// counted.
+pub const TAP_LINES_PER_S: u64 = 200;
 
 /// What the server says to the page as text.
 #[derive(Debug, Serialize)]
@@ -138,6 +152,16 @@ pub enum Text<'a> {
         /// The order's, if one could be read.
         id: Option<u64>,
         /// What is wrong, what was expected.
+        text: &'a str,
+    },
+    /// What the viewer's tap shows.
+    Tap {
+        /// As the domain says it.
+        line: &'a TapLine,
+    },
+    /// The viewer's tap has ended by itself.
+    Untapped {
+        /// Why, and what to do.
         text: &'a str,
     },
     /// Answers a ping.
@@ -178,8 +202,10 @@ pub struct Hello {
     pub threads: Vec<ThreadInfo>,
     /// The signals of their nodes, in the order of motion.
     pub signals: Vec<SignalInfo>,
-    /// The graph, for the page to draw: `domains`, `nodes` and `links`. Nodes and links are in the
-    /// order of figures and status; links that carry packets are left out.
+    /// The graph, for the page to draw: `domains`, `nodes`, `links` and `flow_links`. Nodes and
+    /// links are in the order of figures, links in that of status too. A node's `flow` is "source"
+    /// where flows begin, "node" elsewhere in flows, else null; one that does not take part in the
+    /// run, as tests do, has `runs` false. `flow_links` carry packets, and have no figures.
     pub picture: serde_json::Value,
     /// The arm to draw, if the spec names one.
     pub arm: Option<Arm>,
@@ -406,6 +432,20 @@ pub enum PageOrder {
     Pause(Signed),
     /// To go on.
     Resume(Signed),
+    /// To see the ways of flows.
+    Tap {
+        /// Comes back with the answer.
+        id: u64,
+        /// The run's secret.
+        token: String,
+        /// The domain of the flows.
+        domain: String,
+        /// Those that come to this node; `None`: all.
+        #[serde(default)]
+        node: Option<String>,
+    },
+    /// To see them no more.
+    Untap(Signed),
 }
 
 /// An order that is nothing but a verb.

@@ -18,12 +18,15 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tungstenite::Error as Refusal;
 
-use super::hub::{Closing, Feed, Hub, Seat};
-use super::orders::{self, Reply, Told};
+use super::hub::{Closing, Hub, Seat};
+use super::orders::{self, Reply, TapChange, Told};
 use super::protocol::{ORDER_LEN_MAX, STALLED_MAX, Text, WRONG_TOKENS_MAX};
+use super::tapped::{TapSaid, Tapped};
 
 /// Answers that wait to be sent.
 const ANSWERS_MAX: usize = 32;
+/// Lines of a tap that wait to be sent; others wait in the domain.
+const TAP_LINES_MAX: usize = 32;
 /// Between two pings. A viewer whose browser answers none for [`STALLED_MAX`] is gone, or takes
 /// nothing of what it is sent: the answer stands behind it in its queue.
 const PING_SPACING: Duration = Duration::from_secs(1);
@@ -48,11 +51,12 @@ pub(super) async fn serve(socket: WebSocket, hub: &Hub) {
         return close(&mut sink, &mut stream, (close_code::AGAIN, text.into())).await;
     };
     let (answers, replies) = mpsc::channel(ANSWERS_MAX);
+    let (lines, tapped) = mpsc::channel(TAP_LINES_MAX);
     let wants_images = AtomicBool::new(false);
-    let reading = Reading { hub, answers, seat, wants_images: &wants_images };
+    let reading = Reading { hub, answers, lines, seat, wants_images: &wants_images, tap: None };
     let end = select! {
         end = reading.listen(&mut stream) => end,
-        end = show(&mut sink, hub.view(), replies, &wants_images) => end,
+        end = show(&mut sink, hub, replies, tapped, &wants_images) => end,
     };
     if let Some(end) = end {
         close(&mut sink, &mut stream, end).await;
@@ -78,10 +82,12 @@ async fn close(
 /// has gone.
 async fn show(
     sink: &mut SplitSink<WebSocket, Message>,
-    mut view: Feed,
+    hub: &Hub,
     mut replies: Receiver<Utf8Bytes>,
+    mut tapped: Receiver<TapSaid>,
     wants_images: &AtomicBool,
 ) -> Option<End> {
+    let mut view = hub.view();
     for text in std::mem::take(&mut view.greeting) {
         sink.feed(Message::Text(text)).await.ok()?;
     }
@@ -107,6 +113,10 @@ async fn show(
                 Err(RecvError::Lagged(_)) => return Some(stalled()),
                 Err(RecvError::Closed) => return None,
             },
+            Some(said) = tapped.recv() => Message::Text(match &said {
+                TapSaid::Line(line) => hub.encode(&Text::Tap { line }),
+                TapSaid::End(text) => hub.encode(&Text::Untapped { text }),
+            }),
             bytes = newest(&mut view.motion) => Message::Binary(bytes?),
             bytes = newest(&mut view.image) => match wants_images.load(Relaxed) {
                 true => Message::Binary(bytes?),
@@ -143,9 +153,12 @@ fn stalled() -> End {
 struct Reading<'a> {
     hub: &'a Hub,
     answers: Sender<Utf8Bytes>,
+    /// Of the tap.
+    lines: Sender<TapSaid>,
     seat: Seat<'a>,
     /// Read by what shows; it orders nothing but itself.
     wants_images: &'a AtomicBool,
+    tap: Option<Tapped>,
 }
 
 impl Reading<'_> {
@@ -168,7 +181,7 @@ impl Reading<'_> {
                 Ok(Message::Close(_)) => return None,
                 Err(error) => return refused(&error),
             };
-            let reply = orders::carry_out(self.hub, &text, &self.answers).await;
+            let reply = orders::carry_out(self.hub, &text, &self.answers, &self.lines).await;
             match reply.told {
                 Told::Done => {}
                 Told::Malformed => malformed += 1,
@@ -192,6 +205,11 @@ impl Reading<'_> {
             self.seat.want_images(wanted);
             // See the field.
             self.wants_images.store(wanted, Relaxed);
+        }
+        match reply.tap {
+            TapChange::None => {}
+            TapChange::Begins(tap) => self.tap = Some(tap),
+            TapChange::Ends => self.tap = None,
         }
         if let Some(text) = reply.text {
             // Full: the viewer takes no answers, and is closed before long.

@@ -29,6 +29,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_camera_that_never_ends_holds_up_nobody", flooded),
     ("there_are_no_more_viewers_than_allowed", crowded),
     ("who_has_no_token_commands_nothing", strangers::without_a_token),
+    ("a_tap_needs_the_token_and_a_domain_with_flows", strangers::tapping),
     ("no_viewer_sees_the_token", strangers::redacted),
     ("what_comes_from_other_sites_is_refused", strangers::foreign),
     ("what_is_no_order_is_answered_or_closed", strangers::malformed),
@@ -48,6 +49,9 @@ fn greeted() {
     assert_eq!(hello["signals"][3]["offset"], json!(3));
     assert_eq!((&hello["path_signal"], &hello["arm"]), (&json!(3), &json!(null)));
     assert_eq!(hello["picture"]["nodes"].as_array().map(Vec::len), Some(3));
+    let film = &hello["picture"]["nodes"][1];
+    assert_eq!((&film["flow"], &film["runs"]), (&json!(null), &json!(true)));
+    assert_eq!(hello["picture"]["flow_links"], json!([]));
     let status = viewer.text_that("status", |it| it["status"]["phase"] == "running");
     assert_eq!(status["status"]["graph"], json!("shown"));
     let moving =

@@ -42,6 +42,24 @@ pub(crate) fn without_a_token() {
     shown.stop();
 }
 
+pub(crate) fn tapping() {
+    let shown = Shown::start(&[]);
+    let (address, token) = shown.address();
+    let mut viewer = Viewer::open(&address);
+    let tap = |domain: &str| json!({"do": "tap", "domain": domain, "node": "probe"});
+    for (token, domain, expected) in [
+        ("0", "film", "wrong token"),
+        (token.as_str(), "nowhere", "there is no domain 'nowhere'"),
+        (token.as_str(), "film", "domain 'film' shows no flows"),
+    ] {
+        let answer = viewer.order(token, tap(domain)).expect_err("no tap");
+        assert!(answer.contains(expected), "{answer}");
+    }
+    // Nothing is tapped: then there is nothing to end, which is no error.
+    assert_eq!(viewer.order(&token, json!({"do": "untap"})), Ok("no more ways are shown".into()));
+    shown.stop();
+}
+
 pub(crate) fn redacted() {
     let shown = Shown::start(&[]);
     let (address, token) = shown.address();
