@@ -1,13 +1,17 @@
 //! A connection between two workers: frames out at once if there is room, else in their order;
 //! frames in as they come.
+//!
+//! An end waits for room only while it has something to say: the kernel would wake it up each time
+//! that the other end has read something.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind};
-use std::os::unix::net::UnixStream as StdStream;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
 
 use bytes::{Buf, Bytes, BytesMut};
-use tokio::net::UnixStream;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
 use super::HELD_MAX;
@@ -18,7 +22,10 @@ const READ_LEN: usize = 64 << 10;
 
 /// One end.
 pub(super) struct Connection {
-    stream: UnixStream,
+    /// Waits for what comes.
+    stream: AsyncFd<UnixStream>,
+    /// What comes is read into it.
+    room: RefCell<Box<[u8]>>,
     outgoing: RefCell<VecDeque<Bytes>>,
     /// Bytes of these.
     held: Cell<usize>,
@@ -27,10 +34,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: StdStream) -> io::Result<Connection> {
+    pub(super) fn new(stream: UnixStream) -> io::Result<Connection> {
         stream.set_nonblocking(true)?;
+        let stream = waits(stream, Interest::READABLE)?;
+        let room = RefCell::new(vec![0; READ_LEN].into());
         let (outgoing, held, changed) = (RefCell::default(), Cell::new(0), Notify::new());
-        Ok(Connection { stream: UnixStream::from_std(stream)?, outgoing, held, changed })
+        Ok(Connection { stream, room, outgoing, held, changed })
     }
 
     /// Whether more waits for the other side than may.
@@ -43,7 +52,7 @@ impl Connection {
     pub(super) fn say(&self, mut frame: Bytes) {
         let mut outgoing = self.outgoing.borrow_mut();
         if outgoing.is_empty() {
-            match self.stream.try_write(&frame) {
+            match self.stream.get_ref().write(&frame) {
                 Ok(len) => frame.advance(len),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(_) => return,
@@ -60,16 +69,24 @@ impl Connection {
     pub(super) async fn say_rest(&self) {
         loop {
             let changed = self.changed.notified();
-            let first = self.outgoing.borrow().front().cloned();
-            let Some(first) = first else {
+            if self.outgoing.borrow().is_empty() {
                 changed.await;
-                continue;
-            };
-            let ready = self.stream.writable().await;
-            match ready.and_then(|()| self.stream.try_write(&first)) {
-                Ok(len) => self.said(len),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => return,
+            } else if self.say_outgoing().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn say_outgoing(&self) -> io::Result<()> {
+        let stream = self.stream.get_ref().try_clone()?;
+        let stream = waits(stream, Interest::WRITABLE)?;
+        loop {
+            let first = self.outgoing.borrow().front().cloned();
+            let Some(first) = first else { return Ok(()) };
+            let mut ready = stream.writable().await?;
+            // Else there is no room yet.
+            if let Ok(written) = ready.try_io(|stream| stream.get_ref().write(&first)) {
+                self.said(written?);
             }
         }
     }
@@ -108,19 +125,29 @@ impl Connection {
             if let Some(frame) = Frame::take(come).map_err(io::Error::other)? {
                 return Ok(Some(frame));
             }
-            self.stream.readable().await?;
-            let begin = come.len();
-            come.resize(begin + READ_LEN, 0);
-            let read = self.stream.try_read(&mut come[begin..]);
-            come.truncate(begin + *read.as_ref().unwrap_or(&0));
-            match read {
+            let mut ready = self.stream.readable().await?;
+            let mut room = self.room.borrow_mut();
+            match self.stream.get_ref().read(&mut room) {
                 Ok(0) => return Ok(None),
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Ok(len) => {
+                    come.extend_from_slice(&room[..len]);
+                    // It was all that was there.
+                    if len < room.len() {
+                        ready.clear_ready();
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => ready.clear_ready(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // The process at the other end was killed.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
                 Err(error) => return Err(error),
             }
         }
     }
+}
+
+/// A stream that waits for nothing but this.
+#[expect(deprecated, reason = "sound for what keeps its descriptor; what replaces it is unsafe")]
+fn waits(stream: UnixStream, interest: Interest) -> io::Result<AsyncFd<UnixStream>> {
+    AsyncFd::with_interest(stream, interest)
 }
