@@ -53,7 +53,7 @@ const BAD: &[(&str, &str)] = &[
     ("", "column 1, at its end: expected a quantity, such as overruns, or node.signal"),
     ("> 0: event", "column 1, at '> 0: event': expected a quantity"),
     ("overrun > 0: event", "no quantity 'overrun'; did you mean 'overruns'?, or node.signal"),
-    ("xyzzy > 0: event", "known are: overruns, skipped, feedback_missing"),
+    ("xyzzy > 0: event", "no quantity 'xyzzy'; known are: cycle_latency_us, "),
     ("overruns 0: event", "column 10, at '0: event': expected a comparison: >, >=, <, <="),
     ("overruns => 0: event", "column 10, at '=> 0: event': expected a comparison"),
     ("overruns < 1: event", "expected > or >= instead of <: a count or a maximum"),
