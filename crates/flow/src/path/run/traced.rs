@@ -68,6 +68,8 @@ impl Flow {
 
     fn watch(&self, trace: Option<Box<FlowTrace>>, taps: Option<Rc<FlowTaps>>) {
         if trace.is_some() || taps.is_some() {
+            // What others ask of its spans is remembered, also where only its packets are seen.
+            let trace = trace.or_else(|| self.program.is_traced.then(FlowTrace::none));
             // It is decided once.
             let _ = self.watched.set(Box::new(Watched { trace, taps }));
         }
@@ -84,11 +86,7 @@ impl Flow {
             return None;
         }
         let bare = || Box::new(Watched { trace: Some(FlowTrace::none()), taps: None });
-        match &self.watched.get_or_init(bare).trace {
-            Some(trace) => trace.context(),
-            // Only its packets are looked at.
-            None => FlowTrace::none().context(),
-        }
+        self.watched.get_or_init(bare).trace.as_ref()?.context()
     }
 
     /// It has this error.
