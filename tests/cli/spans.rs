@@ -200,7 +200,7 @@ fn asked_first(spans: &Spans, trace: &str) -> Value {
 
 /// The program that it asks, and that one's other domain.
 fn asked_by(spans: &Spans, trace: &str, asks: &Value) {
-    let flow = spans.one(trace, "behind", "listener");
+    let flow = spans.one(trace, "behind", "GET");
     assert_eq!((&flow["parent"], &flow["kind"]), (asks, &"SPAN_KIND_SERVER".into()));
     // In the domain of the listener the node stands for the one that is elsewhere.
     let answers = spans.of(trace, "behind", "answer");
@@ -251,6 +251,6 @@ fn what_nobody_wants_is_not_made_and_others_are_told_so() {
     let spans = collector.spans();
     assert!(spans.0.iter().all(|span| span["trace"] == *made), "{:#?}", spans.0);
     // Both programs, by the name that the environment gives them.
-    assert_eq!(spans.of(&made, "all", "listener").len(), 1);
+    assert_eq!(spans.of(&made, "all", "GET").len(), 1);
     assert_eq!(spans.of(&made, "all", "GET /users/{id}").len(), 1);
 }

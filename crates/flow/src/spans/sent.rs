@@ -75,6 +75,11 @@ pub(super) fn decide(packet: Option<&Value>, parent: Option<&SpanContext>) -> Op
     Some(parent)
 }
 
+/// Those that OpenTelemetry's conventions for HTTP know. All others are named alike, so that who
+/// asks cannot make up any number of names.
+const METHODS: [&str; 9] =
+    ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
+
 /// What was decided about a flow that begins with a packet.
 pub(super) fn flow(
     by: &Beginner<'_>,
@@ -94,7 +99,14 @@ pub(super) fn flow(
     if let Some(asked) = packet.and_then(Value::asked) {
         own.kind = SpanKind::Server;
         let text = |text: &str| Attribute::Text(text.into());
-        own.attributes.push(("http.request.method", text(asked.method)));
+        if METHODS.contains(&asked.method) {
+            own.name = asked.method.into();
+            own.attributes.push(("http.request.method", text(asked.method)));
+        } else {
+            own.name = "HTTP".into();
+            own.attributes.push(("http.request.method", "_OTHER".into()));
+            own.attributes.push(("http.request.method_original", text(asked.method)));
+        }
         own.attributes.push(("url.path", text(asked.path)));
         own.attributes.push(("url.scheme", asked.scheme.into()));
     }
@@ -205,9 +217,8 @@ impl Sampled {
 
     pub(super) fn routed(&self, route: ByteString) {
         let mut own = self.own.borrow_mut();
-        let method = own.attributes.iter().find(|(key, _)| *key == "http.request.method");
-        if let Some((_, Attribute::Text(method))) = method {
-            own.name = format!("{method} {route}").into();
+        if own.kind == SpanKind::Server {
+            own.name = format!("{} {route}", own.name).into();
             own.attributes.push(("http.route", Attribute::Text(route)));
         }
     }
