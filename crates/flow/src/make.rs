@@ -88,7 +88,7 @@ fn node(
 /// The flow nodes of a graph with no worker, source or process around them: for tests, benchmarks
 /// and `sinew test`. Flows that wait need a tokio runtime with a clock, and its `LocalSet`.
 pub struct FlowFixture {
-    program: Rc<Program>,
+    pub(crate) program: Rc<Program>,
     figures: Arc<Figures>,
 }
 
@@ -123,21 +123,35 @@ impl FlowFixture {
         furnish: impl Fn(usize, &mut NodeContext),
     ) -> Result<FlowFixture, Vec<Refusal>> {
         let nodes: Vec<usize> = (0..plan.nodes.len()).filter(|&node| plan.is_flow(node)).collect();
-        let figures = Arc::<Figures>::default();
-        let (clock, teller) = (Clock::calibrate(), Teller::direct());
-        let base = Base::new((0, 1), clock, Arc::clone(&figures), teller, AtWork::new());
+        FlowFixture::of(plan, &nodes, table, folder, &FlowFixture::base(), furnish)
+    }
+
+    pub(crate) fn base() -> Base {
+        let (clock, figures) = (Clock::calibrate(), Arc::<Figures>::default());
+        Base::new((0, 1), clock, figures, Teller::direct(), AtWork::new())
+    }
+
+    /// Makes these flow nodes (indices of the plan).
+    pub(crate) fn of(
+        plan: &Arc<Plan>,
+        nodes: &[usize],
+        table: &[FlowEntry],
+        folder: &Path,
+        base: &Base,
+        furnish: impl Fn(usize, &mut NodeContext),
+    ) -> Result<FlowFixture, Vec<Refusal>> {
         let pool = Pool::start(1).expect("a thread");
         let shared = Resources::of_trial();
-        let opened = resources(plan, &nodes, table, folder, &shared);
+        let opened = resources(plan, nodes, table, folder, &shared);
         let opened = opened.map_err(|(_, fault)| vec![fault.into()])?;
         let site = |node: usize| {
             let mut site = NodeContext::alone(node, plan, &pool, (&shared, &opened));
             furnish(node, &mut site);
             site
         };
-        let program = program(plan, &nodes, table, folder, &base, site);
+        let program = program(plan, nodes, table, folder, base, site);
         let program = program.map_err(|(_, refusals)| refusals)?;
-        Ok(FlowFixture { program: Rc::new(program), figures })
+        Ok(FlowFixture { program: Rc::new(program), figures: Arc::clone(&base.figures) })
     }
 
     /// Puts something around a node, before the first flow. What is no node that takes packets

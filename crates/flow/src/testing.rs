@@ -1,6 +1,8 @@
 //! Graphs of flow nodes in tests and benchmarks: text in, reply out.
 
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use sinew_core::transport::{LinkShape, Receiver, Sender, row};
@@ -11,6 +13,9 @@ use sinew_spec::{SpecSource as Text, compile, render};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
+use crate::across::called::Called;
+use crate::across::caller::{Caller, Callers, stand_in};
+use crate::tell::Teller;
 use crate::{FLOW, FlowEntry, FlowFixture, Make, Opened, Source, output, spans};
 
 /// A kind that begins flows by the hand of a test.
@@ -70,6 +75,46 @@ pub fn try_fixture(text: &str, table: &[FlowEntry]) -> Result<FlowFixture, Vec<R
 /// If there is anything wrong with it.
 pub fn fixture(text: &str, table: &[FlowEntry]) -> FlowFixture {
     try_fixture(text, table).unwrap_or_else(|refusals| panic!("{refusals:?}\n{text}"))
+}
+
+/// The flow nodes of each domain of a plan, by its index there: joined as their processes are, but
+/// within this one, and all there. As long as they call each other, a `LocalSet` must run.
+///
+/// # Errors
+/// Why a node cannot be made.
+///
+/// # Panics
+/// As for [`FlowFixture::new`], if a domain has no flow nodes, or the kernel refuses sockets;
+/// outside of a `LocalSet`.
+pub async fn apart(
+    plan: &Arc<Plan>,
+    table: &[FlowEntry],
+    folder: &Path,
+) -> Result<Vec<FlowFixture>, Vec<Refusal>> {
+    let mut callers = vec![Callers::new(); plan.domains.len()];
+    let mut doors = Vec::new();
+    for (from, to) in plan.doors() {
+        let (out, into) = UnixDatagram::pair().expect("sockets");
+        let caller = Caller::new(&plan.domains[to].name, out.into(), Teller::direct());
+        callers[from].insert(to, Rc::new(caller));
+        doors.push((to, into));
+    }
+    let of = |(domain, callers): (usize, &Callers)| {
+        let is_here = |&node: &usize| plan.is_flow(node) && plan.nodes[node].domain == domain;
+        let nodes: Vec<_> = (0..plan.nodes.len()).filter(is_here).collect();
+        let mut base = FlowFixture::base();
+        base.stand_in = stand_in(callers);
+        FlowFixture::of(plan, &nodes, table, folder, &base, |_, _| {})
+    };
+    let fixtures: Vec<_> = callers.iter().enumerate().map(of).collect::<Result<_, _>>()?;
+    for (to, door) in doors {
+        Called::new(Rc::clone(&fixtures[to].program), Teller::direct()).begin(door.into());
+    }
+    for caller in callers.iter().flat_map(Callers::values) {
+        caller.begin();
+        caller.connected().await;
+    }
+    Ok(fixtures)
 }
 
 /// Both ends of a link within this process, for so many messages of a type.

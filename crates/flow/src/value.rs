@@ -68,7 +68,7 @@ pub trait Document: Any + fmt::Debug + Send + Sync {
         None
     }
     /// The names of all fields.
-    fn names(&self) -> &'static [&'static str];
+    fn names(&self) -> &[ByteString];
     /// Whether a field holds what whoever asked has sent: a part that it lacks is his mistake.
     fn is_sent(&self, _name: &str) -> bool {
         false
@@ -244,9 +244,8 @@ impl Value {
     pub fn resolve(&self) -> Result<Value, Error> {
         match self {
             Value::Document(document) => {
-                let field = |name: &&'static str| {
-                    Ok((ByteString::from_static(name), document.field(name)?.resolve()?))
-                };
+                let field =
+                    |name: &ByteString| Ok((name.clone(), document.field(name)?.resolve()?));
                 Ok(Value::Map(Arc::new(
                     document.names().iter().map(field).collect::<Result<_, _>>()?,
                 )))

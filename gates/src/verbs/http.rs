@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use sinew_core::Parameters;
-use sinew_flow::testing::{send_spans, try_plan};
-use sinew_flow::{FlowFixture, Make, StopSignal, Stopper};
+use sinew_flow::testing::{apart, send_spans, try_plan};
+use sinew_flow::{Make, StopSignal, Stopper};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
 use super::{TIMES, Work};
@@ -16,9 +16,19 @@ const GRAPH: &str = include_str!("../../../graphs/http/ping.yaml");
 
 /// Starts it, and asks again and again.
 pub(super) fn ping() -> Work {
+    ask(GRAPH)
+}
+
+/// The same, answered in another domain, whose part of the work is counted, too.
+pub(super) fn ping_apart() -> Work {
+    let nodes = GRAPH.replace("name: pong\n  language", "name: pong\n  domain: beside\n  language");
+    ask(&format!("domains: {{flows: {{}}, beside: {{}}}}\ndomain: flows\nnodes:\n{nodes}"))
+}
+
+fn ask(graph: &str) -> Work {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let set = LocalSet::new();
-    let (host, stopper) = serve(&set);
+    let (host, stopper) = serve(graph, &set, &runtime);
     let request = format!("GET /ping HTTP/1.1\r\nHost: {host}\r\n\r\n");
     let (mut client, mut answer) = set.block_on(&runtime, async {
         let mut client = TcpStream::connect(&host).await.expect("a connection");
@@ -55,10 +65,10 @@ pub(super) fn ping_traced() -> Work {
 }
 
 /// Lets the graph serve at any port: where, and what ends it.
-fn serve(set: &LocalSet) -> (String, Stopper) {
+fn serve(graph: &str, set: &LocalSet, runtime: &Runtime) -> (String, Stopper) {
     let table = sinew::kinds().flows;
     let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();
-    let plan = try_plan(&GRAPH.replace("port: 8000", "port: 0"), &kinds).expect("a good graph");
+    let plan = try_plan(&graph.replace("port: 8000", "port: 0"), &kinds).expect("a good graph");
     let node = plan.nodes.iter().find(|node| node.name == "listener").expect("a listener");
     let row = table.iter().find(|row| row.kind.name == "listener").expect("its row");
     let Make::Source(make) = row.make else { panic!("a listener is a source") };
@@ -66,7 +76,8 @@ fn serve(set: &LocalSet) -> (String, Stopper) {
     let part = source.open(1).expect("a free port").remove(0);
     let address = part.address().expect("an address");
     let host = address.split("//").nth(1).expect("a URI").to_owned();
-    let fixture = FlowFixture::new(&plan, &table, Path::new(".")).expect("good parameters");
+    let domains = set.block_on(runtime, apart(&plan, &table, Path::new(".")));
+    let fixture = &domains.expect("good parameters")[node.domain];
     let (stopper, stop) = StopSignal::new();
     let serves = part.serve(fixture.outlet("listener"), stop);
     set.spawn_local(async move { serves.await.expect("served") });

@@ -48,6 +48,7 @@ pub(crate) const VERBS: &[Verb] = &[
         flows::node("kind: snippet, language: text, code: 'Hello, {{ packet.user.name }}'")
     }),
     verb("request/ping", http::ping),
+    verb("request/ping_apart", http::ping_apart),
     verb("request/ping_traced", http::ping_traced),
     verb("plan/nodes", plan::compiled),
 ];

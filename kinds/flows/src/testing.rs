@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::env;
 use std::process::Command;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use bytestring::ByteString;
 use sinew_core::Refusal;
 pub(crate) use sinew_flow::testing::run;
 use sinew_flow::testing::{self, BEGIN};
@@ -31,8 +32,10 @@ impl Document for MalformedRequest {
             _ => Err(Error::new("the body is no JSON").with_status(400)),
         }
     }
-    fn names(&self) -> &'static [&'static str] {
-        &["path", "query", "body"]
+    fn names(&self) -> &[ByteString] {
+        static NAMES: LazyLock<[ByteString; 3]> =
+            LazyLock::new(|| ["path", "query", "body"].map(ByteString::from_static));
+        &*NAMES
     }
 }
 

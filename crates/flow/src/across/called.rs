@@ -12,6 +12,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use bytes::BytesMut;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::io::Interest;
@@ -99,9 +100,15 @@ impl Called {
             match frame {
                 Frame::Call(call) => {
                     let (id, called, connection) = (call.id, self.clone(), Rc::clone(connection));
+                    let mut answers =
+                        Box::pin(async move { called.answer(&connection, call).await });
+                    // What need not wait is answered at once.
+                    if (&mut answers).now_or_never().is_some() {
+                        continue;
+                    }
                     let all = Rc::clone(&under_way.0);
                     let answers = spawn_local(async move {
-                        called.answer(&connection, call).await;
+                        answers.await;
                         all.borrow_mut().remove(&id);
                     });
                     under_way.0.borrow_mut().insert(id, answers.abort_handle());

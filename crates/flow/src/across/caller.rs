@@ -15,7 +15,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 use tokio::sync::oneshot;
-use tokio::task::spawn_local;
+use tokio::task::{spawn_local, yield_now};
 use tokio::time::sleep;
 
 use super::CALLS_MAX;
@@ -89,10 +89,11 @@ impl Caller {
         });
     }
 
-    /// Whether somebody is there.
-    #[cfg(test)]
-    pub(super) fn is_connected(&self) -> bool {
-        self.connection.borrow().is_some()
+    /// Waits until somebody is there.
+    pub(crate) async fn connected(&self) {
+        while self.connection.borrow().is_none() {
+            yield_now().await;
+        }
     }
 
     /// Makes a connection, and hears what comes over it until it ends.
@@ -154,6 +155,7 @@ impl Caller {
         self.next_id.set(id + 1);
         let (node, input) = (node.clone(), input.clone());
         let context = at.context();
+        at.flow().spend(packet.price())?;
         let call = SentPacket { id, node, input, deadline_ms, work, context, packet };
         let frame = Frame::Call(call).bytes()?;
         at.flow().spend((frame.len() / BYTES_PER_UNIT) as u64)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use bytestring::ByteString;
 use sinew_otlp::SpanContext;
 
@@ -12,6 +12,9 @@ use crate::{Error, Reply, Value};
 
 /// Bytes of the length before a frame.
 const LEN_LEN: usize = 4;
+
+/// Bytes that most frames do not fill.
+const USUAL_LEN: usize = 512;
 
 /// What is said.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,11 +75,12 @@ impl Frame {
                 vec![Value::Integer(verb), number(id), number(work), value]
             }
         };
-        let value = cbor::bytes(&Value::list(said), FRAME_LEN_MAX)?;
-        let mut frame = BytesMut::with_capacity(LEN_LEN + value.len());
-        frame.extend_from_slice(&(value.len() as u32).to_le_bytes());
-        frame.extend_from_slice(&value);
-        Ok(frame.freeze())
+        let mut frame = Vec::with_capacity(USUAL_LEN);
+        frame.extend_from_slice(&[0; LEN_LEN]);
+        cbor::send(&Value::list(said), &mut frame, FRAME_LEN_MAX)?;
+        let len = (frame.len() - LEN_LEN) as u32;
+        frame[..LEN_LEN].copy_from_slice(&len.to_le_bytes());
+        Ok(frame.into())
     }
 
     /// The first frame of what has come, if all of it is there.
@@ -92,8 +96,10 @@ impl Frame {
         if come.len() < LEN_LEN + len {
             return Ok(None);
         }
-        let frame = come.split_to(LEN_LEN + len);
-        Frame::of(cbor::value(&frame[LEN_LEN..])?).map(Some)
+        // In memory of its own: it does not hold what has come after it.
+        let frame = Bytes::copy_from_slice(&come[LEN_LEN..LEN_LEN + len]);
+        come.advance(LEN_LEN + len);
+        Frame::of(cbor::sent(&frame)?).map(Some)
     }
 
     fn of(value: Value) -> Result<Frame, Error> {

@@ -5,10 +5,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::BytesMut;
+use bytestring::ByteString;
 use sinew_core::clock::Clock;
 use sinew_core::{Made, Parameters};
 use sinew_otlp::SpanContext;
@@ -25,8 +26,8 @@ use crate::resource::Resources;
 use crate::tell::Teller;
 use crate::testing::{BEGIN, run, try_plan};
 use crate::{
-    At, Error, FLOW, Figures, Flow, FlowEntry, FlowLimits, FlowNode, Make, NodeContext, Pool,
-    Program, Reply, Step, Value, input, make,
+    At, Document, Error, FLOW, Figures, Flow, FlowEntry, FlowLimits, FlowNode, Make, NodeContext,
+    Pool, Program, Reply, Step, Value, input, make,
 };
 
 /// Longest that a flow may take: a hang.
@@ -50,6 +51,7 @@ impl FlowNode for Act {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
         match packet.as_text() {
             Some("fail") => Step::Fail(failure()),
+            None if matches!(packet, Value::Document(_)) => Step::answer(read(&packet)),
             Some("nothing") => Step::Reply(None),
             Some("wait") => Step::wait(std::future::pending()),
             Some("work") => match at.flow().spend(1000) {
@@ -58,6 +60,38 @@ impl FlowNode for Act {
             },
             _ => Step::Reply(Some(Value::list([packet, Value::Integer(self.0)]))),
         }
+    }
+}
+
+/// What can be read of a document: its number, whether it was sent, and why the rest is broken.
+fn read(packet: &Value) -> Reply {
+    let Value::Document(document) = packet else { panic!("no document") };
+    let sent = document.names().iter().map(|name| Value::Bool(document.is_sent(name)));
+    let broken = packet.field("broken").expect_err("broken").status();
+    let known = [packet.field("number")?, Value::Integer(broken.into())];
+    Ok(Some(Value::list(known.into_iter().chain(sent))))
+}
+
+/// A request of which one field cannot be made.
+#[derive(Debug)]
+struct Asked;
+
+impl Document for Asked {
+    fn field(&self, name: &str) -> Result<Value, Error> {
+        match name {
+            "number" => Ok(Value::Integer(5)),
+            _ => Err(failure()),
+        }
+    }
+
+    fn names(&self) -> &[ByteString] {
+        static NAMES: LazyLock<[ByteString; 2]> =
+            LazyLock::new(|| ["number", "broken"].map(ByteString::from_static));
+        &*NAMES
+    }
+
+    fn is_sent(&self, name: &str) -> bool {
+        name == "broken"
     }
 }
 
@@ -118,9 +152,7 @@ impl Here {
     }
 
     async fn connected(&self) {
-        while !self.caller.is_connected() {
-            yield_now().await;
-        }
+        self.caller.connected().await;
     }
 
     fn flow(&self, deadline: Duration, work: u64) -> Flow {
@@ -161,6 +193,10 @@ fn a_packet_crosses_and_what_comes_of_it_comes_back() {
         let expected = Value::list([packet.clone(), Value::Integer(7)]);
         assert_eq!(here.send(packet).await, Ok(Some(expected)));
         assert_eq!(here.send(Value::text("nothing")).await, Ok(None));
+        let of_document = here.send(Value::Document(Arc::new(Asked))).await;
+        let [number, status] = [5, 418].map(Value::Integer);
+        let expected = Value::list([number, status, Value::Bool(false), Value::Bool(true)]);
+        assert_eq!(of_document, Ok(Some(expected)));
         let error = here.send(Value::text("fail")).await.expect_err("a failure");
         let said = (error.text(), error.status(), error.shown(), error.headers());
         let failure = failure();
@@ -272,6 +308,11 @@ fn when_the_other_side_ends_who_waits_hears_it_and_the_next_process_is_found() {
     });
 }
 
+/// One whose texts are copied out of its frame.
+fn long() -> Value {
+    Value::list([Value::text("x".repeat(5000)), Value::Bytes(vec![7; 5000].into())])
+}
+
 #[test]
 fn frames_are_what_they_were_and_nothing_else_is_one() {
     let call = SentPacket {
@@ -288,6 +329,7 @@ fn frames_are_what_they_were_and_nothing_else_is_one() {
         Frame::Hello,
         Frame::Call(SentPacket { deadline_ms: i64::MAX as u64, ..call.clone() }),
         Frame::Call(SentPacket { deadline_ms: 1, context: Some(context), ..call.clone() }),
+        Frame::Call(SentPacket { deadline_ms: 2, packet: long(), ..call.clone() }),
         Frame::Cancel { id: 1 },
         Frame::Reply { id: 1, work: 2, reply: Ok(None) },
         Frame::Reply { id: 1, work: 2, reply: Err(Error::joined(vec![failure(), failure()])) },
@@ -301,13 +343,16 @@ fn frames_are_what_they_were_and_nothing_else_is_one() {
     }
     assert_eq!(Frame::take(&mut come), Ok(None));
     let mut random = fastrand::Rng::with_seed(5);
-    let whole = Frame::Call(call).bytes().expect("short");
+    let document = Value::Document(Arc::new(Asked));
+    let whole = Frame::Call(SentPacket { packet: document, ..call }).bytes().expect("short");
     for _ in 0..10_000 {
         let mut bytes = BytesMut::from(&*whole);
         let at = random.usize(4..bytes.len());
         bytes[at] = random.u8(..);
         bytes.truncate(random.usize(at..=bytes.len()));
-        // It is a frame, none, or an error; never a panic.
-        let _ = Frame::take(&mut bytes);
+        // It is a frame, none, or an error; never a panic, also of what is read later.
+        if let Ok(Some(Frame::Call(SentPacket { packet, .. }))) = Frame::take(&mut bytes) {
+            let _ = packet.resolve();
+        }
     }
 }

@@ -78,7 +78,7 @@ pub(crate) struct Base {
     pub(crate) clock: Clock,
     /// How long a flow keeps this worker, in ticks.
     slice_ticks: u64,
-    figures: Arc<Figures>,
+    pub(crate) figures: Arc<Figures>,
     pub(crate) children: Rc<Children>,
     pub(crate) teller: Teller,
     pub(crate) at_work: AtWork,

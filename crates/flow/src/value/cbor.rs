@@ -3,11 +3,17 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use crate::{Error, Map, Value};
 use bytes::Bytes;
+use bytestring::ByteString;
 use minicbor::data::Type;
 use minicbor::{Decoder, Encoder, decode, encode};
 
+use crate::{Document, Error, Map, Value};
+
+mod document;
+
+/// Bytes of another process so many at most are held as a whole by each text that is among them.
+const SHARED_LEN_MAX: usize = 4 << 10;
 /// Deepest nesting of a value: who reads it calls itself for each level.
 const DEPTH_MAX: usize = 128;
 
@@ -16,18 +22,47 @@ const DEPTH_MAX: usize = 128;
 /// # Errors
 /// It is longer than `len_max` bytes (413), nested too deep, or bytes that are still to come.
 pub fn bytes(value: &Value, len_max: usize) -> Result<Bytes, Error> {
-    let mut to = Encoder::new(Vec::new());
-    write(&mut to, value, len_max, DEPTH_MAX)?;
-    Ok(exactly(to.into_writer()))
+    let mut made = Vec::new();
+    write(&mut Encoder::new(&mut made), value, (len_max, resolve), DEPTH_MAX)?;
+    Ok(exactly(made))
 }
 
-fn write(
-    to: &mut Encoder<Vec<u8>>,
-    value: &Value,
+/// A value as bytes for [`sent`], behind what is there.
+///
+/// # Errors
+/// As for [`bytes`].
+pub(crate) fn send(value: &Value, to: &mut Vec<u8>, len_max: usize) -> Result<(), Error> {
+    let len_max = len_max.saturating_add(to.len());
+    write(&mut Encoder::new(to), value, (len_max, document::send), DEPTH_MAX)
+}
+
+/// How a document is written: so long at most, with so many levels below.
+type WriteDocument =
+    fn(&dyn Document, &mut Encoder<&mut Vec<u8>>, usize, usize) -> Result<(), Error>;
+
+/// A document as the mapping that it stands for.
+fn resolve(
+    document: &dyn Document,
+    to: &mut Encoder<&mut Vec<u8>>,
     len_max: usize,
     levels: usize,
 ) -> Result<(), Error> {
-    let below = levels.checked_sub(1).ok_or_else(too_deep);
+    let names = document.names();
+    to.map(names.len() as u64).map_err(Error::new)?;
+    for name in names {
+        to.str(name).map_err(Error::new)?;
+        write(to, &document.field(name)?, (len_max, resolve), levels)?;
+    }
+    Ok(())
+}
+
+fn write(
+    to: &mut Encoder<&mut Vec<u8>>,
+    value: &Value,
+    (len_max, document): (usize, WriteDocument),
+    levels: usize,
+) -> Result<(), Error> {
+    let below = || levels.checked_sub(1).ok_or_else(too_deep);
     let written: Result<_, encode::Error<Infallible>> = match value {
         Value::Null => to.null(),
         Value::Bool(value) => to.bool(*value),
@@ -39,21 +74,22 @@ fn write(
         Value::Bytes(bytes) if bytes.len() > len_max => return Err(too_long(len_max)),
         Value::Bytes(bytes) => to.bytes(bytes),
         Value::List(items) => {
-            let below = below?;
-            let begun = to.array(items.len() as u64).map(drop);
-            items.iter().try_for_each(|item| write(to, item, len_max, below))?;
+            let (below, begun) = (below()?, to.array(items.len() as u64).map(drop));
+            items.iter().try_for_each(|item| write(to, item, (len_max, document), below))?;
             begun.map(|()| to)
         }
         Value::Map(map) => {
-            let below = below?;
-            let begun = to.map(map.len() as u64).map(drop);
+            let (below, begun) = (below()?, to.map(map.len() as u64).map(drop));
             for (key, value) in map.iter() {
-                write(to, &Value::Text(key.clone()), len_max, below)?;
-                write(to, value, len_max, below)?;
+                if key.len() > len_max {
+                    return Err(too_long(len_max));
+                }
+                to.str(key).map_err(Error::new)?;
+                write(to, value, (len_max, document), below)?;
             }
             begun.map(|()| to)
         }
-        Value::Document(_) => return write(to, &value.resolve()?, len_max, levels),
+        Value::Document(it) => document(&**it, to, len_max, below()?).map(|()| Ok(to))?,
         Value::Stream(_) => {
             return Err(Error::new(
                 "bytes that are still to come cannot be kept or sent; let the node before it \
@@ -70,37 +106,91 @@ fn write(
 /// # Errors
 /// They are none.
 pub fn value(bytes: &[u8]) -> Result<Value, Error> {
-    let mut from = Decoder::new(bytes);
-    let value = read(&mut from, DEPTH_MAX)?;
-    if from.position() < bytes.len() { Err(broken("more than one value")) } else { Ok(value) }
+    Reader { from: Decoder::new(bytes), sent: None }.all()
 }
 
-fn read(from: &mut Decoder<'_>, levels: usize) -> Result<Value, Error> {
-    let wrong = |error: decode::Error| broken(&error.to_string());
-    Ok(match from.datatype().map_err(wrong)? {
-        Type::Null | Type::Undefined => from.skip().map(|()| Value::Null).map_err(wrong)?,
-        Type::Bool => Value::Bool(from.bool().map_err(wrong)?),
-        Type::F32 | Type::F64 => Value::Number(from.f64().map_err(wrong)?),
-        Type::Bytes => Value::Bytes(Bytes::copy_from_slice(from.bytes().map_err(wrong)?)),
-        Type::String => Value::text(from.str().map_err(wrong)?),
-        Type::Array => {
-            let below = levels.checked_sub(1).ok_or_else(too_deep)?;
-            // A length that lies ends at the end of the bytes; nothing is reserved for it.
-            let len = from.array().map_err(wrong)?.unwrap_or(0);
-            let items: Result<Vec<_>, _> = (0..len).map(|_| read(from, below)).collect();
-            Value::List(Arc::new(items?))
+/// The value that bytes from [`send`] are. Of short ones its texts are parts, which hold them all;
+/// those of longer ones are copied, so that what keeps one of them does not keep all.
+///
+/// # Errors
+/// They are none.
+pub(crate) fn sent(bytes: &Bytes) -> Result<Value, Error> {
+    Reader { from: Decoder::new(bytes), sent: Some(bytes) }.all()
+}
+
+struct Reader<'a> {
+    from: Decoder<'a>,
+    /// All bytes, if another process has sent them: then documents may be among them.
+    sent: Option<&'a Bytes>,
+}
+
+impl<'a> Reader<'a> {
+    fn all(mut self) -> Result<Value, Error> {
+        let value = self.read(DEPTH_MAX)?;
+        if self.from.position() < self.from.input().len() {
+            return Err(broken("more than one value"));
         }
-        Type::Map => {
-            let below = levels.checked_sub(1).ok_or_else(too_deep)?;
-            let mut map = Map::new();
-            for _ in 0..from.map().map_err(wrong)?.unwrap_or(0) {
-                let key = from.str().map_err(wrong)?;
-                map.insert(key.into(), read(from, below)?);
+        Ok(value)
+    }
+
+    fn read(&mut self, levels: usize) -> Result<Value, Error> {
+        let from = &mut self.from;
+        Ok(match from.datatype().map_err(wrong)? {
+            Type::Null | Type::Undefined => from.skip().map(|()| Value::Null).map_err(wrong)?,
+            Type::Bool => Value::Bool(from.bool().map_err(wrong)?),
+            Type::F32 | Type::F64 => Value::Number(from.f64().map_err(wrong)?),
+            Type::Bytes => {
+                let bytes = from.bytes().map_err(wrong)?;
+                Value::Bytes(self.part(bytes))
             }
-            Value::Map(map.into())
+            Type::String => Value::Text(self.text()?),
+            Type::Array => {
+                let below = levels.checked_sub(1).ok_or_else(too_deep)?;
+                let len = from.array().map_err(wrong)?.unwrap_or(0);
+                let mut items = Vec::with_capacity(self.room(len));
+                for _ in 0..len {
+                    items.push(self.read(below)?);
+                }
+                Value::List(Arc::new(items))
+            }
+            Type::Map => {
+                let below = levels.checked_sub(1).ok_or_else(too_deep)?;
+                let len = from.map().map_err(wrong)?.unwrap_or(0);
+                let mut map = Map::with_capacity(self.room(len));
+                for _ in 0..len {
+                    map.insert(self.text()?, self.read(below)?);
+                }
+                Value::Map(map.into())
+            }
+            Type::Tag => self.document()?,
+            _ => Value::Integer(from.i64().map_err(wrong)?),
+        })
+    }
+
+    /// For so many elements. A length that lies ends at the end of the bytes, and no more room is
+    /// made for it than they are long.
+    fn room(&self, len: u64) -> usize {
+        const ROOM_MAX: usize = 64;
+        let left = self.from.input().len() - self.from.position();
+        usize::try_from(len).unwrap_or(usize::MAX).min(left).min(ROOM_MAX)
+    }
+
+    fn text(&mut self) -> Result<ByteString, Error> {
+        let text = self.from.str().map_err(wrong)?;
+        match self.shared() {
+            None => Ok(text.into()),
+            Some(whole) => whole.slice_ref(text.as_bytes()).try_into().map_err(Error::new),
         }
-        _ => Value::Integer(from.i64().map_err(wrong)?),
-    })
+    }
+
+    fn part(&self, bytes: &'a [u8]) -> Bytes {
+        self.shared().map_or_else(|| Bytes::copy_from_slice(bytes), |whole| whole.slice_ref(bytes))
+    }
+
+    /// What texts are parts of.
+    fn shared(&self) -> Option<&'a Bytes> {
+        self.sent.filter(|bytes| bytes.len() <= SHARED_LEN_MAX)
+    }
 }
 
 /// The list `before` (nothing is an empty one) with one element more, and without its first ones
@@ -111,7 +201,6 @@ fn read(from: &mut Decoder<'_>, levels: usize) -> Result<Value, Error> {
 pub fn appended(before: Option<&[u8]>, element: &[u8], keep: u64) -> Result<Bytes, Error> {
     let before = before.unwrap_or(&[0x80]);
     let mut from = Decoder::new(before);
-    let wrong = |error: decode::Error| broken(&error.to_string());
     if from.datatype().map_err(wrong)? != Type::Array {
         return Err(
             Error::new("the value is no list, and only to a list can be appended").with_status(409)
@@ -144,6 +233,10 @@ fn too_deep() -> Error {
     Error::new(format_args!(
         "a value that is kept or sent is nested {DEPTH_MAX} levels deep at most"
     ))
+}
+
+fn wrong(error: decode::Error) -> Error {
+    broken(&error.to_string())
 }
 
 fn broken(reason: &str) -> Error {
@@ -183,6 +276,7 @@ mod tests {
         ];
         for (raw, expected) in examples {
             assert_eq!(value(raw).as_ref(), Ok(&expected));
+            assert_eq!(sent(&Bytes::from_static(raw)).as_ref(), Ok(&expected));
             assert_eq!(bytes(&expected, 100).as_deref(), Ok(raw));
         }
     }

@@ -4,9 +4,10 @@
 
 use std::any::Any;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use hyper::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::http::uri::{Authority, Uri};
@@ -185,11 +186,15 @@ impl Document for Request {
         (is_heavy && !self.has_decoded()).then_some("body")
     }
 
-    fn names(&self) -> &'static [&'static str] {
-        &[
-            "method", "scheme", "host", "path", "query", "protocol", "header", "cookies", "body",
-            "params", "remote",
-        ]
+    fn names(&self) -> &[ByteString] {
+        static NAMES: LazyLock<[ByteString; 11]> = LazyLock::new(|| {
+            [
+                "method", "scheme", "host", "path", "query", "protocol", "header", "cookies",
+                "body", "params", "remote",
+            ]
+            .map(ByteString::from_static)
+        });
+        &*NAMES
     }
 
     fn is_sent(&self, name: &str) -> bool {

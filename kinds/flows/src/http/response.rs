@@ -106,7 +106,7 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 fn is_answer(value: &Value) -> bool {
     match value {
         Value::Map(map) => !map.is_empty() && map.keys().all(|key| FIELDS.contains(&&**key)),
-        Value::Document(document) => document.names().iter().all(|name| FIELDS.contains(name)),
+        Value::Document(document) => document.names().iter().all(|name| FIELDS.contains(&&**name)),
         _ => false,
     }
 }

@@ -1,9 +1,10 @@
 //! Ten thousand flows through all that keeps something of a flow; some fail, some are cancelled.
 //! They never see each other, and nothing of them stays.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use bytestring::ByteString;
 use futures_util::{StreamExt, stream};
 use sinew_flow::{Document, Error, FlowFixture, Reply, Value};
 use tokio::time::{sleep, timeout};
@@ -48,8 +49,10 @@ impl Document for Tracked {
         })
     }
 
-    fn names(&self) -> &'static [&'static str] {
-        &["number", "pause_ms", "rest_ms"]
+    fn names(&self) -> &[ByteString] {
+        static NAMES: LazyLock<[ByteString; 3]> =
+            LazyLock::new(|| ["number", "pause_ms", "rest_ms"].map(ByteString::from_static));
+        &*NAMES
     }
 }
 

@@ -1,9 +1,10 @@
 //! The answer of another server as a packet: `status`, `header`, and `body`, whole or to come.
 
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use futures_util::stream::unfold;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -97,8 +98,10 @@ impl Document for Answer {
         (is_heavy && decoded.get().is_none()).then_some("body")
     }
 
-    fn names(&self) -> &'static [&'static str] {
-        &["status", "header", "body"]
+    fn names(&self) -> &[ByteString] {
+        static NAMES: LazyLock<[ByteString; 3]> =
+            LazyLock::new(|| ["status", "header", "body"].map(ByteString::from_static));
+        &*NAMES
     }
 }
 

@@ -182,7 +182,7 @@ fn part<'a>(value: &'a Value, step: &StepIn, pay: Pay<'_>) -> Result<Option<Cow<
     Ok(match (value, step) {
         (Value::Map(map), StepIn::Field(name)) => map.get(&**name).map(Cow::Borrowed),
         (Value::Document(document), StepIn::Field(name)) => {
-            if document.names().contains(&&**name) {
+            if document.names().iter().any(|it| **it == **name) {
                 pay(document.price(name))?;
                 Some(Cow::Owned(document.field(name).map_err(Gap::Broken)?))
             } else {

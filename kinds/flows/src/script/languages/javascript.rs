@@ -181,7 +181,7 @@ impl State {
             _ if !self.uses_packet => (nothing, None),
             Value::Document(document) => {
                 *self.current.request.borrow_mut() = Some(Arc::clone(document));
-                (nothing, Some(document.names().to_vec()))
+                (nothing, Some(document.names().iter().map(|it| &**it).collect::<Vec<&str>>()))
             }
             other => (self.converter.to_js(ctx, other)?, None),
         };

@@ -197,7 +197,7 @@ impl Requests {
                 return Ok(LuaValue::Nil);
             };
             let name = name.to_str()?;
-            if !request.names().contains(&&*name) {
+            if !request.names().iter().any(|it| **it == *name) {
                 return Ok(LuaValue::Nil);
             }
             made.field(lua, &*request, &name).and_then(|value| {
@@ -209,8 +209,8 @@ impl Requests {
         let fill = lua.create_function(move |lua, table: Table| {
             let Some(request) = flow.request() else { return Ok(()) };
             for name in request.names() {
-                if table.raw_get::<LuaValue>(*name)?.is_nil() {
-                    table.raw_set(*name, made.field(lua, &*request, name)?)?;
+                if table.raw_get::<LuaValue>(&**name)?.is_nil() {
+                    table.raw_set(&**name, made.field(lua, &*request, name)?)?;
                 }
             }
             Ok(())

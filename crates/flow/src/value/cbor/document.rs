@@ -1,0 +1,114 @@
+//! Documents as they cross to another process: with what is known of their fields, each of which is
+//! read there when somebody asks for it.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use minicbor::data::Tag;
+use minicbor::{Decoder, Encoder};
+
+use super::{DEPTH_MAX, Reader, broken, write, wrong};
+use crate::{Document, Error, Value};
+
+/// Says that a document follows: for each field its name, what is known of it, and its value.
+const DOCUMENT: Tag = Tag::new(0x5357);
+/// Items of a field.
+const ITEMS: u64 = 3;
+/// What is known: it holds what whoever asked has sent.
+const IS_SENT: u8 = 1;
+/// Its value is why it cannot be made.
+const IS_BROKEN: u8 = 2;
+
+/// Writes a document.
+pub(super) fn send(
+    document: &dyn Document,
+    to: &mut Encoder<&mut Vec<u8>>,
+    len_max: usize,
+    levels: usize,
+) -> Result<(), Error> {
+    let names = document.names();
+    to.tag(DOCUMENT).and_then(|to| to.array(ITEMS * names.len() as u64)).map_err(Error::new)?;
+    for name in names {
+        let is_sent = if document.is_sent(name) { IS_SENT } else { 0 };
+        let (is_broken, value) = match document.field(name) {
+            Ok(value) => (0, value),
+            // Perhaps nobody asks for it.
+            Err(error) => (IS_BROKEN, error.to_wire()),
+        };
+        to.str(name).and_then(|to| to.u8(is_sent | is_broken)).map_err(Error::new)?;
+        write(to, &value, (len_max, send), levels)?;
+    }
+    Ok(())
+}
+
+impl Reader<'_> {
+    /// What follows as a document.
+    pub(super) fn document(&mut self) -> Result<Value, Error> {
+        let from = &mut self.from;
+        let is_document = from.tag().map_err(wrong)? == DOCUMENT;
+        let Some(bytes) = self.sent.filter(|_| is_document) else {
+            return Err(broken("a tag that is unknown"));
+        };
+        let len = from.array().map_err(wrong)?.unwrap_or(0) / ITEMS;
+        let room = self.room(len);
+        let (mut names, mut fields) = (Vec::with_capacity(room), Vec::with_capacity(room));
+        for _ in 0..len {
+            names.push(self.text()?);
+            let known = self.from.u8().map_err(wrong)?;
+            let begin = self.from.position();
+            self.from.skip().map_err(wrong)?;
+            fields.push(Field { known, at: begin..self.from.position(), made: OnceLock::new() });
+        }
+        Ok(Value::Document(Arc::new(SentDocument { bytes: bytes.clone(), names, fields })))
+    }
+}
+
+/// A document of another process.
+#[derive(Debug)]
+struct SentDocument {
+    bytes: Bytes,
+    names: Vec<ByteString>,
+    /// In the order of the names.
+    fields: Vec<Field>,
+}
+
+#[derive(Debug)]
+struct Field {
+    known: u8,
+    /// Of the bytes: its value.
+    at: Range<usize>,
+    made: OnceLock<Result<Value, Error>>,
+}
+
+impl SentDocument {
+    fn find(&self, name: &str) -> Option<&Field> {
+        let at = self.names.iter().position(|it| *it == *name)?;
+        self.fields.get(at)
+    }
+
+    fn read(&self, field: &Field) -> Result<Value, Error> {
+        let from = Decoder::new(&self.bytes[field.at.clone()]);
+        let value = Reader { from, sent: Some(&self.bytes) }.read(DEPTH_MAX)?;
+        if field.known & IS_BROKEN == 0 {
+            return Ok(value);
+        }
+        Err(Error::of_wire(&value).unwrap_or_else(|| broken("an error that is none")))
+    }
+}
+
+impl Document for SentDocument {
+    fn field(&self, name: &str) -> Result<Value, Error> {
+        let Some(field) = self.find(name) else { return Ok(Value::Null) };
+        field.made.get_or_init(|| self.read(field)).clone()
+    }
+
+    fn names(&self) -> &[ByteString] {
+        &self.names
+    }
+
+    fn is_sent(&self, name: &str) -> bool {
+        self.find(name).is_some_and(|field| field.known & IS_SENT != 0)
+    }
+}
