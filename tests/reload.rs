@@ -23,7 +23,7 @@ use tokio::join;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use program::{Running, SINEW, calm, folder, graph_in, send, sinew, wait_until};
+use program::{Running, SINEW, calm, edited, folder, graph_in, send, sinew, wait_until};
 
 /// A client that waits longer than this for an answer has found a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -60,7 +60,12 @@ struct Watched {
 
 impl Watched {
     fn start(name: &str, more: &[&str]) -> Watched {
-        let file = PathBuf::from(graph_in(name, &graph("v0")));
+        Watched::of(graph_in(name, &graph("v0")), more)
+    }
+
+    /// That of a graph that answers with `v0`.
+    fn of(file: String, more: &[&str]) -> Watched {
+        let file = PathBuf::from(file);
         let mut command = Command::new(SINEW);
         command.arg("run").arg(&file).arg("--watch").args(more);
         let running = Running::start(command);
@@ -280,6 +285,21 @@ fn a_bad_edit_changes_nothing_and_says_why() {
     for (text, expected) in cases {
         assert!(answer.err.contains(expected), "'{expected}' of:\n{text}\nin:\n{}", answer.err);
     }
+}
+
+#[test]
+fn flows_beside_a_core_are_edited_and_the_core_is_not() {
+    let flows = graph("v0").replace("\n- ", "\n  - ").replace("\n  routes", "\n    routes");
+    let flows = flows.replace("\n  name", "\n    name").replace("\n  ports", "\n    ports");
+    let nodes = format!("nodes:\n  {flows}");
+    let beside = [("domains:\n", "domain: web\ndomains:\n  web: {}\n"), ("nodes:\n", &nodes)];
+    let watched = Watched::of(edited("reload-beside", &beside), &[]);
+    let text = fs::read_to_string(&watched.file).expect("the graph");
+    let flows_edited = text.replace("code: v0", "code: v1");
+    watched.edit(&flows_edited, true, "the graph was edited: 1 node changed (pong)");
+    assert_eq!(watched.ask(), "v1");
+    watched.edit(&text.replace("laps: 0", "laps: 7"), true, "node 'planner' of the core changed");
+    assert_eq!(watched.ask(), "v1");
 }
 
 #[test]

@@ -199,7 +199,6 @@ impl Maker {
     /// As the domain's process did at its start.
     fn compile(&self, text: &str, outside: &[Brought]) -> Result<Graph, String> {
         let spec = &self.shared.setup.spec;
-        let kinds: Vec<_> = self.shared.setup.table.iter().map(|row| row.kind).collect();
         let source = SpecSource {
             file: &spec.file,
             text,
@@ -207,10 +206,11 @@ impl Maker {
             images: &spec.images,
             outside,
         };
-        let mut plan = compile(&source, &kinds, &spec.machine).map_err(|errors| {
-            let first = errors.first().map_or("", |error| error.message.as_str());
-            format!("the spec does not compile: {first}")
-        })?;
+        let mut plan =
+            compile(&source, &self.shared.setup.kinds, &spec.machine).map_err(|errors| {
+                let first = errors.first().map_or("", |error| error.message.as_str());
+                format!("the spec does not compile: {first}")
+            })?;
         plan.leave_out_tests();
         let domain = plan.domains.get(self.shared.setup.domain).and_then(|domain| domain.service());
         let nodes = domain.map_or(&[][..], |service| &service.nodes);

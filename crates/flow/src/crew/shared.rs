@@ -12,6 +12,7 @@ use sinew_core::board::FaultAt;
 use sinew_core::clock::Clock;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
+use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::{Plan, PoolSize};
 
 use crate::path::run::taps::Taps;
@@ -42,6 +43,8 @@ pub struct Setup {
     pub nodes: Vec<usize>,
     /// Makes its nodes; the plan was made from the same.
     pub table: Vec<FlowEntry>,
+    /// All kinds of the program: what an edited graph is compiled with.
+    pub kinds: Vec<&'static Kind>,
     /// Threads among which sources and connections are divided.
     pub workers: usize,
     /// Threads for work that blocks.

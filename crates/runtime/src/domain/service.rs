@@ -179,6 +179,7 @@ fn open(
         plan: Arc::new((*plan).clone()),
         nodes,
         table: kinds.flows.clone(),
+        kinds: kinds.catalogue(),
         spec: launch.spec.clone(),
         domain: launch.domain,
         workers,

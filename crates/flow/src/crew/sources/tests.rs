@@ -105,6 +105,7 @@ fn shared() -> Arc<Shared> {
         domain: 0,
         nodes: vec![0, 1],
         table: TABLE.to_vec(),
+        kinds: vec![BEGIN.kind, &GATE],
         workers: 1,
         blocking: PoolSize::fixed(1),
         inputs: BTreeMap::new(),
