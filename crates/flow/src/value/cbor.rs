@@ -162,7 +162,10 @@ impl<'a> Reader<'a> {
                 }
                 Value::Map(map.into())
             }
-            Type::Tag => self.document()?,
+            Type::Tag => {
+                let below = levels.checked_sub(1).ok_or_else(too_deep)?;
+                self.document(below)?
+            }
             _ => Value::Integer(from.i64().map_err(wrong)?),
         })
     }
@@ -302,6 +305,12 @@ mod tests {
         assert!(value(&[0x81; 4000]).is_err() && value(&[0, 0]).is_err());
         let deep = (0..200).fold(Value::Null, |value, _| Value::list([value]));
         assert!(bytes(&deep, 4000).is_err());
+        // A document of another process with one in it, and so on.
+        let deep = b"\xd9\x53\x57\x83\x61a\x00".repeat(3000);
+        let document = sent(&[&deep[..], b"\xf6"].concat().into()).expect("the first is read");
+        assert!(document.resolve().is_err(), "it must end");
+        assert!(sent(&Bytes::from_static(b"\xc1\xf6")).is_err(), "another tag");
+        assert!(value(b"\xd9\x53\x57\x80").is_err(), "no value that is kept has documents");
         for long in [Value::text("12345"), Value::list(vec![Value::Null; 5])] {
             assert_eq!(bytes(&long, 5).expect_err("too long").status(), 413);
         }

@@ -1,7 +1,6 @@
 //! Documents as they cross to another process: with what is known of their fields, each of which is
 //! read there when somebody asks for it.
 
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -9,7 +8,7 @@ use bytestring::ByteString;
 use minicbor::data::Tag;
 use minicbor::{Decoder, Encoder};
 
-use super::{DEPTH_MAX, Reader, broken, write, wrong};
+use super::{Reader, broken, write, wrong};
 use crate::{Document, Error, Value};
 
 /// Says that a document follows: for each field its name, what is known of it, and its value.
@@ -44,8 +43,8 @@ pub(super) fn send(
 }
 
 impl Reader<'_> {
-    /// What follows as a document.
-    pub(super) fn document(&mut self) -> Result<Value, Error> {
+    /// What follows as a document, with so many levels below.
+    pub(super) fn document(&mut self, levels: usize) -> Result<Value, Error> {
         let from = &mut self.from;
         let is_document = from.tag().map_err(wrong)? == DOCUMENT;
         let Some(bytes) = self.sent.filter(|_| is_document) else {
@@ -57,11 +56,11 @@ impl Reader<'_> {
         for _ in 0..len {
             names.push(self.text()?);
             let known = self.from.u8().map_err(wrong)?;
-            let begin = self.from.position();
+            fields.push(Field { known, at: self.from.position(), made: OnceLock::new() });
             self.from.skip().map_err(wrong)?;
-            fields.push(Field { known, at: begin..self.from.position(), made: OnceLock::new() });
         }
-        Ok(Value::Document(Arc::new(SentDocument { bytes: bytes.clone(), names, fields })))
+        let bytes = bytes.clone();
+        Ok(Value::Document(Arc::new(SentDocument { bytes, levels, names, fields })))
     }
 }
 
@@ -69,6 +68,8 @@ impl Reader<'_> {
 #[derive(Debug)]
 struct SentDocument {
     bytes: Bytes,
+    /// Levels that its fields may have.
+    levels: usize,
     names: Vec<ByteString>,
     /// In the order of the names.
     fields: Vec<Field>,
@@ -77,8 +78,8 @@ struct SentDocument {
 #[derive(Debug)]
 struct Field {
     known: u8,
-    /// Of the bytes: its value.
-    at: Range<usize>,
+    /// Where its value begins in the bytes.
+    at: usize,
     made: OnceLock<Result<Value, Error>>,
 }
 
@@ -89,8 +90,9 @@ impl SentDocument {
     }
 
     fn read(&self, field: &Field) -> Result<Value, Error> {
-        let from = Decoder::new(&self.bytes[field.at.clone()]);
-        let value = Reader { from, sent: Some(&self.bytes) }.read(DEPTH_MAX)?;
+        let mut from = Decoder::new(&self.bytes);
+        from.set_position(field.at);
+        let value = Reader { from, sent: Some(&self.bytes) }.read(self.levels)?;
         if field.known & IS_BROKEN == 0 {
             return Ok(value);
         }
