@@ -27,7 +27,11 @@ name: front
 domains: {api: {}}
 domain: api
 nodes:
-- {kind: listener, name: listener, port: 0, ports: {out: [{name: router, port: in}]}}
+- {kind: listener, name: listener, port: 0, ports: {out: [{name: outer, port: in}]}}
+- kind: router
+  name: outer
+  routes: [{method: GET, path: '/{*rest}', port: 'out[0]'}]
+  ports: {'out[0]': [{name: router, port: in}]}
 - kind: router
   name: router
   routes:

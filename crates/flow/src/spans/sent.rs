@@ -218,7 +218,10 @@ impl Sampled {
     pub(super) fn routed(&self, route: ByteString) {
         let mut own = self.own.borrow_mut();
         if own.kind == SpanKind::Server {
-            own.name = format!("{} {route}", own.name).into();
+            // Behind several routers the last one says it.
+            own.attributes.retain(|(key, _)| *key != "http.route");
+            let method = own.name.split(' ').next().unwrap_or_default();
+            own.name = format!("{method} {route}").into();
             own.attributes.push(("http.route", Attribute::Text(route)));
         }
     }
