@@ -23,7 +23,7 @@ const DEPTH_MAX: usize = 128;
 /// It is longer than `len_max` bytes (413), nested too deep, or bytes that are still to come.
 pub fn bytes(value: &Value, len_max: usize) -> Result<Bytes, Error> {
     let mut made = Vec::new();
-    write(&mut Encoder::new(&mut made), value, (len_max, resolve), DEPTH_MAX)?;
+    Writer { to: Encoder::new(&mut made), len_max, sends: false }.write(value, DEPTH_MAX)?;
     Ok(exactly(made))
 }
 
@@ -33,72 +33,69 @@ pub fn bytes(value: &Value, len_max: usize) -> Result<Bytes, Error> {
 /// As for [`bytes`].
 pub(crate) fn send(value: &Value, to: &mut Vec<u8>, len_max: usize) -> Result<(), Error> {
     let len_max = len_max.saturating_add(to.len());
-    write(&mut Encoder::new(to), value, (len_max, document::send), DEPTH_MAX)
+    Writer { to: Encoder::new(to), len_max, sends: true }.write(value, DEPTH_MAX)
 }
 
-/// How a document is written: so long at most, with so many levels below.
-type WriteDocument =
-    fn(&dyn Document, &mut Encoder<&mut Vec<u8>>, usize, usize) -> Result<(), Error>;
-
-/// A document as the mapping that it stands for.
-fn resolve(
-    document: &dyn Document,
-    to: &mut Encoder<&mut Vec<u8>>,
+struct Writer<'a> {
+    to: Encoder<&'a mut Vec<u8>>,
     len_max: usize,
-    levels: usize,
-) -> Result<(), Error> {
-    let names = document.names();
-    to.map(names.len() as u64).map_err(Error::new)?;
-    for name in names {
-        to.str(name).map_err(Error::new)?;
-        write(to, &document.field(name)?, (len_max, resolve), levels)?;
-    }
-    Ok(())
+    /// Whether documents cross as such; else as the mappings that they stand for.
+    sends: bool,
 }
 
-fn write(
-    to: &mut Encoder<&mut Vec<u8>>,
-    value: &Value,
-    (len_max, document): (usize, WriteDocument),
-    levels: usize,
-) -> Result<(), Error> {
-    let below = || levels.checked_sub(1).ok_or_else(too_deep);
-    let written: Result<_, encode::Error<Infallible>> = match value {
-        Value::Null => to.null(),
-        Value::Bool(value) => to.bool(*value),
-        Value::Integer(value) => to.i64(*value),
-        Value::Number(value) => to.f64(*value),
-        // What is too long is not copied first.
-        Value::Text(text) if text.len() > len_max => return Err(too_long(len_max)),
-        Value::Text(text) => to.str(text),
-        Value::Bytes(bytes) if bytes.len() > len_max => return Err(too_long(len_max)),
-        Value::Bytes(bytes) => to.bytes(bytes),
-        Value::List(items) => {
-            let (below, begun) = (below()?, to.array(items.len() as u64).map(drop));
-            items.iter().try_for_each(|item| write(to, item, (len_max, document), below))?;
-            begun.map(|()| to)
-        }
-        Value::Map(map) => {
-            let (below, begun) = (below()?, to.map(map.len() as u64).map(drop));
-            for (key, value) in map.iter() {
-                if key.len() > len_max {
-                    return Err(too_long(len_max));
-                }
-                to.str(key).map_err(Error::new)?;
-                write(to, value, (len_max, document), below)?;
+impl Writer<'_> {
+    fn write(&mut self, value: &Value, levels: usize) -> Result<(), Error> {
+        let (to, len_max) = (&mut self.to, self.len_max);
+        let below = || levels.checked_sub(1).ok_or_else(too_deep);
+        let written: Result<_, encode::Error<Infallible>> = match value {
+            Value::Null => to.null().map(drop),
+            Value::Bool(value) => to.bool(*value).map(drop),
+            Value::Integer(value) => to.i64(*value).map(drop),
+            Value::Number(value) => to.f64(*value).map(drop),
+            // What is too long is not copied first.
+            Value::Text(text) if text.len() > len_max => return Err(too_long(len_max)),
+            Value::Text(text) => to.str(text).map(drop),
+            Value::Bytes(bytes) if bytes.len() > len_max => return Err(too_long(len_max)),
+            Value::Bytes(bytes) => to.bytes(bytes).map(drop),
+            Value::List(items) => {
+                let (below, begun) = (below()?, to.array(items.len() as u64).map(drop));
+                items.iter().try_for_each(|item| self.write(item, below))?;
+                begun
             }
-            begun.map(|()| to)
+            Value::Map(map) => {
+                let (below, begun) = (below()?, to.map(map.len() as u64).map(drop));
+                for (key, value) in map.iter() {
+                    if key.len() > len_max {
+                        return Err(too_long(len_max));
+                    }
+                    self.to.str(key).map_err(Error::new)?;
+                    self.write(value, below)?;
+                }
+                begun
+            }
+            Value::Document(document) if self.sends => return self.send(&**document, below()?),
+            Value::Document(document) => return self.resolve(&**document, below()?),
+            Value::Stream(_) => {
+                return Err(Error::new(
+                    "bytes that are still to come cannot be kept or sent; let the node before it \
+                     gather the body",
+                ));
+            }
+        };
+        written.map_err(Error::new)?;
+        if self.to.writer().len() > len_max { Err(too_long(len_max)) } else { Ok(()) }
+    }
+
+    /// A document as the mapping that it stands for.
+    fn resolve(&mut self, document: &dyn Document, levels: usize) -> Result<(), Error> {
+        let names = document.names();
+        self.to.map(names.len() as u64).map_err(Error::new)?;
+        for name in names {
+            self.to.str(name).map_err(Error::new)?;
+            self.write(&document.field(name)?, levels)?;
         }
-        Value::Document(it) => document(&**it, to, len_max, below()?).map(|()| Ok(to))?,
-        Value::Stream(_) => {
-            return Err(Error::new(
-                "bytes that are still to come cannot be kept or sent; let the node before it \
-                 gather the body",
-            ));
-        }
-    };
-    let len = written.map_err(Error::new)?.writer().len();
-    if len > len_max { Err(too_long(len_max)) } else { Ok(()) }
+        Ok(())
+    }
 }
 
 /// The value that bytes are.

@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use bytestring::ByteString;
+use minicbor::Decoder;
 use minicbor::data::Tag;
-use minicbor::{Decoder, Encoder};
 
-use super::{Reader, broken, write, wrong};
+use super::{Reader, Writer, broken, wrong};
 use crate::{Document, Error, Value};
 
 /// Says that a document follows: for each field its name, what is known of it, and its value.
@@ -20,26 +20,25 @@ const IS_SENT: u8 = 1;
 /// Its value is why it cannot be made.
 const IS_BROKEN: u8 = 2;
 
-/// Writes a document.
-pub(super) fn send(
-    document: &dyn Document,
-    to: &mut Encoder<&mut Vec<u8>>,
-    len_max: usize,
-    levels: usize,
-) -> Result<(), Error> {
-    let names = document.names();
-    to.tag(DOCUMENT).and_then(|to| to.array(ITEMS * names.len() as u64)).map_err(Error::new)?;
-    for name in names {
-        let is_sent = if document.is_sent(name) { IS_SENT } else { 0 };
-        let (is_broken, value) = match document.field(name) {
-            Ok(value) => (0, value),
-            // Perhaps nobody asks for it.
-            Err(error) => (IS_BROKEN, error.to_wire()),
-        };
-        to.str(name).and_then(|to| to.u8(is_sent | is_broken)).map_err(Error::new)?;
-        write(to, &value, (len_max, send), levels)?;
+impl Writer<'_> {
+    /// A document with what is known of its fields.
+    pub(super) fn send(&mut self, document: &dyn Document, levels: usize) -> Result<(), Error> {
+        let names = document.names();
+        let begun = self.to.tag(DOCUMENT).and_then(|to| to.array(ITEMS * names.len() as u64));
+        begun.map_err(Error::new)?;
+        for name in names {
+            let is_sent = if document.is_sent(name) { IS_SENT } else { 0 };
+            let (is_broken, value) = match document.field(name) {
+                Ok(value) => (0, value),
+                // Perhaps nobody asks for it.
+                Err(error) => (IS_BROKEN, error.to_wire()),
+            };
+            let begun = self.to.str(name).and_then(|to| to.u8(is_sent | is_broken));
+            begun.map_err(Error::new)?;
+            self.write(&value, levels)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 impl Reader<'_> {
