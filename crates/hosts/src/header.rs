@@ -1,0 +1,200 @@
+//! The header before each message.
+//!
+//! # The bytes
+//!
+//! Numbers are little-endian.
+//!
+//! ```text
+//!  0  "SNW" | version: 1
+//!  4  u16 echoes | u16 zero
+//!  8  u64 life of who sends: another number each time that it starts
+//! 16  u64 sequence: 1, 2 and so on within a life, of each key by itself
+//! 24  u64 when it was sent, ns since 1970 by the clock of who sends: for logs, nothing is judged by it
+//! 32  the echoes, 24 bytes each: u64 host | u64 life | u64 stamp, ns
+//!     the message: as many bytes as its type has
+//! ```
+
+use std::fmt;
+
+/// Bytes before the echoes.
+pub const HEADER_LEN: usize = 32;
+/// Most echoes: hosts that judge the messages of one port.
+pub const ECHOES_MAX: usize = 64;
+
+const MAGIC: [u8; 4] = *b"SNW\x01";
+const ECHO_LEN: usize = 24;
+
+/// What is said of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// Of who sends: another number each time that it starts.
+    pub life: u64,
+    /// Rises by one with each message of a key within a life.
+    pub sequence: u64,
+    /// When it was sent, by the sender's clock, ns since 1970. Nothing is judged by it.
+    pub sent_unix_ns: u64,
+    /// The last stamp of each host that was heard.
+    pub echoes: Vec<Echo>,
+}
+
+/// A stamp as its sender got it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Echo {
+    /// Who said it: [`host_number`](crate::host_number).
+    pub host: u64,
+    /// In which of its lives.
+    pub life: u64,
+    /// When, by its own monotonic clock, ns.
+    pub stamp_ns: u64,
+}
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Their length, which is not that of a header with its echoes and a message of so many bytes.
+    Length {
+        /// Bytes that came.
+        len: usize,
+        /// Bytes of a message of the type.
+        size: usize,
+    },
+    /// They do not begin as a header does, or are of another version.
+    Magic,
+    /// More echoes than may be.
+    Echoes(u16),
+}
+
+impl Header {
+    /// The header and the message behind it, as bytes.
+    ///
+    /// # Panics
+    /// With more than [`ECHOES_MAX`] echoes.
+    pub fn write(&self, message: &[u8]) -> Vec<u8> {
+        assert!(self.echoes.len() <= ECHOES_MAX, "{} echoes", self.echoes.len());
+        let echoes = self.echoes.len();
+        let mut bytes = Vec::with_capacity(HEADER_LEN + echoes * ECHO_LEN + message.len());
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&(echoes as u16).to_le_bytes());
+        bytes.extend_from_slice(&[0; 2]);
+        for word in [self.life, self.sequence, self.sent_unix_ns] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        for Echo { host, life, stamp_ns } in &self.echoes {
+            for word in [host, life, stamp_ns] {
+                bytes.extend_from_slice(&word.to_le_bytes());
+            }
+        }
+        bytes.extend_from_slice(message);
+        bytes
+    }
+
+    /// The header before a message of `size` bytes, and that message.
+    ///
+    /// # Errors
+    /// They are none.
+    pub fn read(bytes: &[u8], size: usize) -> Result<(Header, &[u8]), Malformed> {
+        let wrong = Malformed::Length { len: bytes.len(), size };
+        let (head, rest) = bytes.split_at_checked(HEADER_LEN).ok_or(wrong)?;
+        if head[..4] != MAGIC {
+            return Err(Malformed::Magic);
+        }
+        let echoes = u16::from_le_bytes([head[4], head[5]]);
+        if usize::from(echoes) > ECHOES_MAX {
+            return Err(Malformed::Echoes(echoes));
+        }
+        let at = usize::from(echoes) * ECHO_LEN;
+        let (echoes, message) = rest.split_at_checked(at).ok_or(wrong)?;
+        if message.len() != size {
+            return Err(wrong);
+        }
+        let (words, _) = head[8..].as_chunks::<8>();
+        let (echoed, _) = echoes.as_chunks::<8>();
+        let word = |word: &[u8; 8]| u64::from_le_bytes(*word);
+        let echo = |of: &[[u8; 8]]| Echo {
+            host: word(&of[0]),
+            life: word(&of[1]),
+            stamp_ns: word(&of[2]),
+        };
+        let header = Header {
+            life: word(&words[0]),
+            sequence: word(&words[1]),
+            sent_unix_ns: word(&words[2]),
+            echoes: echoed.chunks_exact(3).map(echo).collect(),
+        };
+        Ok((header, message))
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Malformed::Length { len, size } => write!(
+                f,
+                "{len} bytes are no header with a message of {size} bytes behind it; the other \
+                 side has another type there"
+            ),
+            Malformed::Magic => f.write_str(
+                "the bytes do not begin with 'SNW' and 1; another program, or another version of \
+                 this one, writes to this key",
+            ),
+            Malformed::Echoes(count) => write!(f, "{count} echoes, at most {ECHOES_MAX}"),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn echo(host: u64) -> Echo {
+        Echo { host, life: host + 1, stamp_ns: u64::MAX - host }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for count in [0, 1, 3, ECHOES_MAX as u64] {
+            let echoes = (0..count).map(echo).collect();
+            let header = Header { life: 1, sequence: 2, sent_unix_ns: 3, echoes };
+            for message in [&b""[..], b"x", &[7; 256]] {
+                let bytes = header.write(message);
+                let read = Header::read(&bytes, message.len());
+                assert_eq!(read, Ok((header.clone(), message)));
+            }
+        }
+    }
+
+    /// As docs/hosts.md has it for other programs.
+    #[test]
+    fn the_bytes_are_those_of_the_table() {
+        let echoes = vec![Echo { host: 4, life: 5, stamp_ns: 6 }];
+        let bytes = Header { life: 1, sequence: 2, sent_unix_ns: 3, echoes }.write(b"ab");
+        let mut expected = b"SNW\x01\x01\0\0\0".to_vec();
+        for word in [1_u64, 2, 3, 4, 5, 6] {
+            expected.extend_from_slice(&word.to_le_bytes());
+        }
+        expected.extend_from_slice(b"ab");
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn whatever_comes_is_a_message_or_an_error() {
+        let whole = Header { echoes: vec![echo(1)], ..Header::default() }.write(&[9; 8]);
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..20_000 {
+            let mut bytes = whole.clone();
+            let at = random.usize(..bytes.len());
+            bytes[at] = random.u8(..);
+            bytes.truncate(random.usize(at..=bytes.len()));
+            if let Ok((_, message)) = Header::read(&bytes, 8) {
+                assert_eq!(message.len(), 8);
+            }
+        }
+        assert_eq!(Header::read(b"SNW", 8), Err(Malformed::Length { len: 3, size: 8 }));
+        assert_eq!(Header::read(&[0; 40], 8), Err(Malformed::Magic));
+        let mut many = whole;
+        many[4] = 65;
+        assert_eq!(Header::read(&many, 8), Err(Malformed::Echoes(65)));
+    }
+}

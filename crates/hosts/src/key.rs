@@ -1,0 +1,34 @@
+//! Under which keys hosts say what.
+
+/// The key of what a port sends: `sinew/<graph>/<host>/<node>/<port>/<hash of the type>`. Nodes of
+/// blocks have `/` in their names, and so more parts.
+pub fn message_key(graph: &str, host: &str, node: &str, port: &str, hash: u32) -> String {
+    format!("sinew/{graph}/{host}/{node}/{port}/{hash:08x}")
+}
+
+/// The key under which a host says its stamps.
+pub fn stamp_key(graph: &str, host: &str) -> String {
+    format!("sinew/{graph}/{host}/@stamp")
+}
+
+/// The number that stands for a host: FNV-1a of its name, 64 bits
+/// (<http://www.isthe.com/chongo/tech/comp/fnv/>).
+pub fn host_number(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |number, byte| {
+        (number ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The published test vectors.
+    #[test]
+    fn numbers_are_those_of_fnv() {
+        let vectors = [("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c)];
+        for (text, number) in vectors.into_iter().chain([("foobar", 0x8594_4171_f739_67e8)]) {
+            assert_eq!(host_number(text), number, "{text}");
+        }
+    }
+}
