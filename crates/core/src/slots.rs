@@ -65,6 +65,19 @@ impl Slots {
         Slot { at: u32::try_from(at).expect("the slots of a thread fit in memory"), len }
     }
 
+    /// Adds a slot for a message with a word in front of it: the slot of both, whose bytes cross a
+    /// link, and that of the message in it. The stamp of the second *is* that word.
+    pub(crate) fn add_stamped(&mut self, len: u32) -> (Slot, Slot) {
+        let whole = self.add(8 + len);
+        (whole, Slot { at: whole.at + 1, len })
+    }
+
+    /// The word in front of the message of [`Slots::add_stamped`].
+    #[inline]
+    pub(crate) fn word_before(&self, message: Slot) -> u64 {
+        self.words[message.at as usize]
+    }
+
     /// The message as words; what is past its length in the last one is zero.
     #[inline]
     pub(crate) fn words(&self, slot: Slot) -> &[u64] {

@@ -349,6 +349,20 @@ pub struct Link {
     pub delay: bool,
     /// What a machine profile says of its shape; `None`: the default.
     pub tuning: Option<LinkTuning>,
+    /// Of a link into the core from who stands for other hosts: a message is dropped once the stamp
+    /// in front of it is older than this. `None`: messages bear no stamp.
+    pub after_ns: Option<u64>,
+}
+
+impl Link {
+    /// Bytes of the stamp in front of a message that bears one: when the host that reads it said it,
+    /// ns of its monotonic clock.
+    pub const STAMP_BYTES: u32 = 8;
+
+    /// Bytes that cross for each message.
+    pub fn crossing_bytes(&self) -> u32 {
+        self.message.size + if self.after_ns.is_some() { Link::STAMP_BYTES } else { 0 }
+    }
 }
 
 /// Declares an option: an enum whose words are those of the spec.

@@ -47,6 +47,7 @@ pub(crate) fn decide(
         full: link.full.unwrap_or(full),
         delay: link.delay,
         tuning: None,
+        after_ns: None,
     }
 }
 

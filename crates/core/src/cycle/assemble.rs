@@ -37,6 +37,10 @@ pub trait MakeEnds {
     fn sender(&mut self, link: usize) -> Result<Box<dyn Sender>, Fault>;
     /// A reading end of link `link`.
     fn receiver(&mut self, link: usize) -> Result<Box<dyn Receiver>, Fault>;
+    /// Whether messages still bear their stamps. What was recorded has been judged.
+    fn are_stamped(&self) -> bool {
+        true
+    }
 }
 
 /// What a drill puts around nodes and writing ends. A run without one has none, and pays nothing.
@@ -284,11 +288,14 @@ impl Assembly<'_> {
         let links = self.plan.links.iter().enumerate();
         let links = links.filter(|(_, link)| !link.fused && link.to.node == node);
         let input = |(index, link): (usize, &Link)| {
-            let lock = || Lock {
-                staging: slots.add(link.message.size),
-                finite: Finite::of(link.message),
-                capacity: link.capacity,
-                broken: false,
+            let after_ns = link.after_ns.filter(|_| ends.are_stamped());
+            let lock = || {
+                let (staging, message) = match after_ns {
+                    Some(_) => slots.add_stamped(link.message.size),
+                    None => [slots.add(link.message.size); 2].into(),
+                };
+                let (finite, capacity) = (Finite::of(link.message), link.capacity);
+                Lock { staging, message, after_ns, finite, capacity, broken: false }
             };
             let input = Input {
                 slot: ports[link.to.port],

@@ -52,8 +52,12 @@ pub(crate) struct Input {
 /// The lock between a service and the core: what a service sends is looked at in a place of its
 /// own, and only what is whole gets to the node. Nothing that the service does is a fault here.
 pub(crate) struct Lock {
-    /// Where a message waits until it was looked at.
+    /// Where what crossed waits until it was looked at.
     pub(crate) staging: Slot,
+    /// Its message: all of it, or what stands behind its stamp.
+    pub(crate) message: Slot,
+    /// Oldest stamp of a message that passes, ns. `None`: messages bear none.
+    pub(crate) after_ns: Option<u64>,
     pub(crate) finite: Option<Finite>,
     /// Messages that the link can hold.
     pub(crate) capacity: u32,
@@ -204,7 +208,7 @@ impl Input {
         if let Some(lock) = &mut self.lock {
             let arrived = lock.pass(&mut *self.receiver, slots, self.end, record);
             if arrived {
-                slots.copy(lock.staging, self.slot);
+                slots.copy(lock.message, self.slot);
                 slots.mark_new(self.slot, cycle);
             }
             return Ok(arrived);
@@ -275,8 +279,9 @@ impl Input {
 }
 
 impl Lock {
-    /// Takes a message into the staging place. Whether there was one, and it is whole. A service
-    /// that has closed its end may come back.
+    /// Takes a message into the staging place. Whether there was one, and it is whole and young
+    /// enough. What has grown old in the mailbox does not hold up what came after it. A service that
+    /// has closed its end may come back.
     fn pass(
         &mut self,
         receiver: &mut dyn Receiver,
@@ -287,20 +292,37 @@ impl Lock {
         if self.broken {
             return false;
         }
-        match receiver.receive(slots.bytes_mut(self.staging)) {
-            Ok(Received::New { lost }) => {
-                let finite = self.finite.as_ref();
-                let whole = finite.is_none_or(|finite| finite.holds(slots.words(self.staging)));
-                record.lost(end, lost + u32::from(!whole));
-                whole
-            }
-            Ok(Received::None | Received::Closed) => false,
-            Err(_) => {
-                self.broken = true;
-                record.broken(end);
-                false
+        // A mailbox holds no more, so this ends whatever the service does.
+        for _ in 0..self.capacity {
+            match receiver.receive(slots.bytes_mut(self.staging)) {
+                Ok(Received::New { lost }) => {
+                    let is_young = self.is_young(slots);
+                    let finite = self.finite.as_ref().filter(|_| is_young);
+                    let whole = finite.is_none_or(|finite| finite.holds(slots.words(self.message)));
+                    record.lost(end, lost + u32::from(!(whole && is_young)));
+                    if is_young {
+                        return whole;
+                    }
+                }
+                Ok(Received::None | Received::Closed) => return false,
+                Err(_) => {
+                    self.broken = true;
+                    record.broken(end);
+                    return false;
+                }
             }
         }
+        false
+    }
+
+    /// Whether the stamp in front of the message is one that this host has said, and not too long
+    /// ago. One that is still to come was never said: it would be young for ever.
+    #[inline]
+    fn is_young(&self, slots: &Slots) -> bool {
+        self.after_ns.is_none_or(|after_ns| {
+            let age_ns = now_ns().checked_sub(slots.word_before(self.message));
+            age_ns.is_some_and(|age_ns| age_ns <= after_ns)
+        })
     }
 }
 

@@ -75,6 +75,10 @@ impl MakeEnds for Ends<'_> {
         let (_, _, inlet) = inlet.expect("a port with a link from elsewhere is a tap");
         Ok(Box::new(Fed(Arc::clone(inlet))))
     }
+
+    fn are_stamped(&self) -> bool {
+        false
+    }
 }
 
 impl Recorded {

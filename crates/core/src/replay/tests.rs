@@ -8,6 +8,7 @@ use sinew_spec::{SpecSource, compile};
 
 use self::kinds::{NODES, SERVICES};
 use super::*;
+use crate::clock::now_ns;
 use crate::cycle::assemble::{Assembly, Carriers};
 use crate::fault::Cause;
 use crate::trace::CycleHead;
@@ -240,6 +241,55 @@ fn a_replay_fails_in_the_same_node_and_goes_on_with_its_actuators() {
         assert!(replayer.fault().is_some_and(|fault| fault.text().contains("told to fail")
             || failure == "nan" && fault.text().contains("not finite")));
     }
+}
+
+/// The mailbox as if another host wrote to it: what is older than this is dropped.
+const AFTER_NS: u64 = 30_000_000_000;
+
+fn stamped() -> Plan {
+    let mut plan = plan(&[]);
+    let at = plan.links.iter().position(|link| plan.is_service(link.from.node));
+    plan.links[at.expect("the service writes")].after_ns = Some(AFTER_NS);
+    plan
+}
+
+fn with_stamp(stamp_ns: u64, wish: f64) -> Vec<u8> {
+    [stamp_ns.to_le_bytes(), wish.to_le_bytes()].concat()
+}
+
+#[test]
+fn a_mailbox_takes_what_bears_a_young_stamp_and_the_replay_needs_none() {
+    let plan = stamped();
+    let mut core = Core::new(&plan);
+    let tap = replayer(&plan, CONTROL).taps().iter().position(|tap| tap.size == 8);
+    let tap = tap.expect("the wish is the one port of eight bytes that leads in");
+    let fresh = now_ns();
+    let old = fresh.checked_sub(2 * AFTER_NS).expect("the machine runs for a minute");
+    let to_come = fresh + AFTER_NS;
+    // What is sent before a cycle, what comes through, and how many are lost.
+    let cases: [(&[(u64, f64)], Option<f64>, u64); 7] = [
+        (&[(fresh, 1.0)], Some(1.0), 0),
+        (&[(old, 2.0)], None, 1),
+        (&[(to_come, 2.0)], None, 1),
+        (&[(u64::MAX, 3.0)], None, 1),
+        (&[(fresh, f64::NAN)], None, 1),
+        // Only one passes in a cycle; what cannot be obeyed does not hold it up.
+        (&[(old, 4.0), (to_come, 5.0), (fresh, 6.0)], Some(6.0), 2),
+        (&[], None, 0),
+    ];
+    let mut lost = 0;
+    for (sent, through, lost_now) in cases {
+        for &(stamp_ns, wish) in sent {
+            let sent = core.wish.send(&with_stamp(stamp_ns, wish));
+            assert_eq!(sent.expect("the reader keeps the rules"), Sent::Done);
+        }
+        core.run(1);
+        let record = core.control.records.last().expect("a cycle");
+        let came = record.message(tap).map(|it| f64::from_le_bytes(it.try_into().expect("8")));
+        lost += lost_now;
+        assert_eq!((came, record.totals().messages_lost), (through, lost), "{sent:?}");
+    }
+    assert_same(&plan, &core.stop());
 }
 
 #[test]

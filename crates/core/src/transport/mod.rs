@@ -30,6 +30,9 @@ use self::doorbell::Parking;
 use crate::fault::Fault;
 use crate::sys::Region;
 
+/// In the hash of a type: a stamp stands in front of each message.
+const STAMPED: u32 = 0x5354_4d50;
+
 /// What both sides of a link must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkShape {
@@ -54,9 +57,11 @@ pub struct LinkShape {
 impl LinkShape {
     /// The shape of a planned link.
     pub fn of(link: &Link) -> LinkShape {
+        // Ends of which only one knows of stamps do not fit.
+        let stamped = if link.after_ns.is_some() { STAMPED } else { 0 };
         LinkShape {
-            message_size: link.message.size,
-            type_hash: link.message.hash,
+            message_size: link.crossing_bytes(),
+            type_hash: link.message.hash ^ stamped,
             capacity: link.capacity,
             sync: link.sync,
             delivery: link.delivery,

@@ -24,6 +24,7 @@ fn plan() -> Plan {
         full: Full::Drop,
         delay: true,
         tuning: None,
+        after_ns: None,
     });
     plan
 }

@@ -91,6 +91,7 @@ pub fn link(from: usize, to: usize) -> Link {
         full: Full::Fault,
         delay: false,
         tuning: None,
+        after_ns: None,
     }
 }
 
