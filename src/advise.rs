@@ -20,9 +20,10 @@ use sinew_spec::edit::{Change, PathStep};
 use crate::answer::{FAULTED, print, say};
 use crate::duration::duration;
 use crate::lab::output::Outputs;
-use crate::load::{LoadError, Loaded, load, load_to_run};
+use crate::load::{LoadError, Loaded, load_part, load_to_run};
 use crate::machine::MachineArgs;
 use crate::overwrite;
+use crate::part::PartArgs;
 use crate::progress::Bar;
 use crate::signals::stop_on_signals;
 
@@ -39,9 +40,8 @@ use crate::signals::stop_on_signals;
 pub(crate) struct AdviseArgs {
     /// The graph's YAML file
     file: PathBuf,
-    /// Takes the place of a parameter in the spec; may stand more than once
-    #[arg(long, value_name = "NODE.PARAMETER=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    part: PartArgs,
     /// Take the execution times of nodes from this report of 'sinew run --json': nothing moves
     #[arg(long, value_name = "RUN.json", conflicts_with = "watch")]
     run: Option<PathBuf>,
@@ -88,8 +88,8 @@ pub(crate) fn run(args: &AdviseArgs, nodes: &Kinds) -> ExitCode {
 fn carry_out(args: &AdviseArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
     let machine = args.machine.get()?;
     let loaded = match &args.run {
-        Some(_) => load(&args.file, &args.set, nodes, &machine)?,
-        None => load_to_run(&args.file, &args.set, nodes, &machine)?,
+        Some(_) => load_part(&args.file, &args.part, nodes, &machine)?,
+        None => load_to_run(&args.file, &args.part, nodes, &machine)?,
     };
     for (option, file) in [("--receipt", &args.receipt), ("--report", &args.report)] {
         file.iter().try_for_each(|it| overwrite::check(option, it, &args.file, &loaded))?;
@@ -221,7 +221,7 @@ fn receipt(
     advice: &Advice,
 ) -> Result<Option<String>, String> {
     let Some(path) = &args.receipt else { return Ok(None) };
-    let again = args.apply.then(|| load(&args.file, &args.set, nodes, &loaded.spec.machine));
+    let again = args.apply.then(|| load_part(&args.file, &args.part, nodes, &loaded.spec.machine));
     let again = again.transpose().map_err(|_| "the changed graph cannot be read".to_owned())?;
     let plan = again.as_ref().map_or(&loaded.plan, |again| &again.plan);
     let receipt = Receipt::of(plan, &loaded.spec.base, &advice.report);

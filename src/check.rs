@@ -16,6 +16,7 @@ use crate::advise::changed;
 use crate::answer::{FAULTED, print, refuse};
 use crate::load::{LoadError, Loaded, kinds_of, load_and_make};
 use crate::machine::MachineArgs;
+use crate::part::PartArgs;
 
 /// Check a graph: its spec, its links and the files that its nodes read; run nothing.
 #[derive(Args, Debug)]
@@ -24,9 +25,8 @@ pub(crate) struct CheckArgs {
     /// The spec of the graph.
     #[arg(required_unless_present = "schema")]
     file: Option<PathBuf>,
-    /// Takes the place of a parameter in the spec; may stand more than once.
-    #[arg(long, value_name = "NODE.PARAMETER=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    part: PartArgs,
     /// Shows the longest chain with the execution times in this report of 'sinew run --json'.
     #[arg(long, value_name = "RUN.json")]
     report: Option<PathBuf>,
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &CheckArgs, nodes: &Kinds) -> ExitCode {
     let loaded = arguments
         .machine
         .get()
-        .and_then(|machine| load_and_make(file, &arguments.set, nodes, &machine));
+        .and_then(|machine| load_and_make(file, &arguments.part, nodes, &machine));
     let shown = loaded.and_then(|loaded| {
         Ok((show(&loaded, arguments)?, changed(arguments.receipt.as_deref(), &loaded)?))
     });

@@ -17,7 +17,8 @@ use sinew_spec::plan::Plan;
 
 use crate::answer::{FAULTED, print, refuse, say};
 use crate::lab::output::Outputs;
-use crate::load::{LoadError, load_and_make, this_machine};
+use crate::load::{LoadError, load_and_make, of_one_host, this_machine};
+use crate::part::PartArgs;
 use crate::progress::Bar;
 use crate::signals::stop_on_signals;
 
@@ -60,11 +61,10 @@ pub(crate) struct DrillArgs {
     #[arg(long)]
     list: bool,
     /// Only the three deaths of the inverse kinematics: what partial failure costs
-    #[arg(long, conflicts_with_all = ["graph", "only", "quick", "list", "overrides"])]
+    #[arg(long, conflicts_with_all = ["graph", "only", "quick", "list", "set"])]
     article: bool,
-    /// Give a parameter another value than the spec does; may be repeated
-    #[arg(long = "set", value_name = "NODE.PARAMETER=VALUE", requires = "graph")]
-    overrides: Vec<String>,
+    #[command(flatten)]
+    part: PartArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -100,8 +100,9 @@ struct Prepared {
 }
 
 fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
+    args.part.speaks_of(args.graph.as_ref()).map_err(LoadError::Request)?;
     let (graph, files) = match &args.graph {
-        Some(path) => (given(path, &args.overrides, nodes)?, None),
+        Some(path) => (given(path, &args.part, nodes)?, None),
         None => {
             let (graph, files) = arm().map_err(LoadError::Request)?;
             (graph, Some(files))
@@ -114,7 +115,7 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
     let (rounds, seed) = (args.rounds, args.seed);
     let beside = match &args.beside {
         Some(path) => {
-            let other = given(path, &[], nodes)?;
+            let other = given(path, &PartArgs::default(), nodes)?;
             let drills = choose(args, &other.plan).map_err(LoadError::Request)?;
             Some((other, drills))
         }
@@ -129,10 +130,11 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
 /// A graph of the user's.
 fn given(
     path: &std::path::Path,
-    overrides: &[String],
+    part: &PartArgs,
     nodes: &Kinds,
 ) -> Result<run::RunRequest, LoadError> {
-    let loaded = load_and_make(path, overrides, nodes, &this_machine()?)?;
+    let loaded = load_and_make(path, part, nodes, &this_machine()?)?;
+    of_one_host(&loaded.plan)?;
     Ok(run::RunRequest::new(loaded.spec, loaded.plan))
 }
 

@@ -13,6 +13,7 @@ use crate::answer::{BAD_REQUEST, print, refuse};
 use crate::load::load;
 use crate::machine::MachineArgs;
 use crate::overwrite;
+use crate::part::PartArgs;
 
 /// Show the plan of a graph: domains, threads, nodes in order, and every link with its options.
 #[derive(Args, Debug)]
@@ -20,9 +21,8 @@ use crate::overwrite;
 pub(crate) struct GraphArgs {
     /// The spec of the graph.
     file: PathBuf,
-    /// Takes the place of a parameter in the spec; may stand more than once.
-    #[arg(long, value_name = "NODE.PARAMETER=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    part: PartArgs,
     /// Writes the picture to this file instead; '-' is standard output.
     #[arg(long, value_name = "OUT.svg")]
     svg: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &GraphArgs, nodes: &Kinds) -> ExitCode {
     let loaded = arguments
         .machine
         .get()
-        .and_then(|machine| load(&arguments.file, &arguments.set, nodes, &machine));
+        .and_then(|machine| load(&arguments.file, &arguments.part, nodes, &machine));
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(error) => return error.answer(arguments.json),

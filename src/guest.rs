@@ -22,7 +22,8 @@ use self::setup::Bench;
 use self::tester::{Tester, Wrong};
 use crate::answer::{BAD_REQUEST, FAULTED, print, refuse, say};
 use crate::duration::duration;
-use crate::load::{load, this_machine};
+use crate::load::{load_part, this_machine};
+use crate::part::PartArgs;
 
 /// Try a guest: start it alone and talk to it.
 ///
@@ -42,9 +43,8 @@ pub(crate) struct GuestArgs {
     /// How long to wait for each answer; 'within 50ms' behind a command goes before
     #[arg(long, default_value = "5s", value_parser = duration)]
     within: Duration,
-    /// Takes the place of a parameter in the spec; may stand more than once
-    #[arg(long, value_name = "NODE.PARAMETER=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    part: PartArgs,
     /// Prints one JSON object at the end
     #[arg(long)]
     json: bool,
@@ -66,7 +66,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Runs the command.
 pub(crate) fn run(args: &GuestArgs, kinds: &Kinds) -> ExitCode {
-    let loaded = match this_machine().and_then(|it| load(&args.file, &args.set, kinds, &it)) {
+    let loaded = match this_machine().and_then(|it| load_part(&args.file, &args.part, kinds, &it)) {
         Ok(loaded) => loaded,
         Err(error) => return error.answer(args.json),
     };

@@ -23,6 +23,7 @@ mod load;
 mod log;
 mod machine;
 mod overwrite;
+mod part;
 mod progress;
 mod reach;
 mod replay;

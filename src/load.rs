@@ -20,6 +20,7 @@ use sinew_spec::{
 };
 
 use crate::answer::{BAD_REQUEST, error_json, print};
+use crate::part::PartArgs;
 
 /// A spec, compiled.
 #[derive(Debug)]
@@ -54,40 +55,63 @@ pub(crate) fn this_machine() -> Result<TargetMachine, LoadError> {
     Ok(TargetMachine::of(cpus))
 }
 
-/// Reads and compiles the spec in `path`, with `overrides` of the form `node.parameter=value`.
+/// Reads and compiles the spec in `path`, with what the command line says of it.
 pub(crate) fn load(
     path: &Path,
-    overrides: &[String],
+    part: &PartArgs,
     nodes: &Kinds,
     machine: &TargetMachine,
 ) -> Result<Loaded, LoadError> {
-    let spec = read_spec(path, overrides, machine)?;
+    let spec = read_spec(path, part, machine)?;
     match compile(&source(&spec), &nodes.catalogue(), machine) {
         Ok(plan) => Ok(Loaded { spec, plan }),
         Err(diagnostics) => Err(LoadError::Spec(spec.text, diagnostics, vec![])),
     }
 }
 
-/// The spec in `path`, with all that is read for it.
-fn read_spec(
+/// [`load`]s what can run: a graph without hosts, or the part of one.
+pub(crate) fn load_part(
     path: &Path,
-    overrides: &[String],
+    part: &PartArgs,
+    nodes: &Kinds,
     machine: &TargetMachine,
-) -> Result<Spec, LoadError> {
+) -> Result<Loaded, LoadError> {
+    let loaded = load(path, part, nodes, machine)?;
+    of_one_host(&loaded.plan).map(|()| loaded)
+}
+
+/// Refuses the plan of all hosts.
+pub(crate) fn of_one_host(plan: &Plan) -> Result<(), LoadError> {
+    if !plan.is_whole() {
+        return Ok(());
+    }
+    let hosts = plan.hosts.all.iter().map(|host| format!("'--host {}'", host.name));
+    let hosts: Vec<String> = hosts.collect();
+    Err(LoadError::Request(format!(
+        "graph '{}' runs on several hosts, and this machine is one of them; add {}",
+        plan.name,
+        hosts.join(" or ")
+    )))
+}
+
+/// The spec in `path`, with all that is read for it.
+fn read_spec(path: &Path, part: &PartArgs, machine: &TargetMachine) -> Result<Spec, LoadError> {
     let file = path.display().to_string();
     let text = read(path).map_err(|error| LoadError::Request(format!("{file}: {error}")))?;
-    let overrides = overrides.iter().map(|text| split(text)).collect::<Result<Vec<_>, _>>()?;
+    let overrides = part.set.iter().map(|text| split(text)).collect::<Result<Vec<_>, _>>()?;
     let base = folder_of(path);
     let images = read_images(&text, &base);
     let outside = outside::bring(wanted_of(&text, &overrides), &base);
     outside::know(&outside);
-    Ok(Spec { file, text, base, overrides, images, outside, machine: machine.clone() })
+    let (host, machine) = (part.host.clone(), machine.clone());
+    Ok(Spec { file, text, base, overrides, images, outside, host, machine })
 }
 
 /// The spec as the compiler takes it.
 fn source(spec: &Spec) -> SpecSource<'_> {
-    let Spec { file, text, overrides, images, outside, .. } = spec;
-    SpecSource { file, text, overrides, images, outside }
+    let Spec { file, text, overrides, images, outside, host, .. } = spec;
+    let host = host.as_deref();
+    SpecSource { overrides, images, outside, host, ..SpecSource::of(file, text) }
 }
 
 /// The tables of kinds of the images that a spec names; why not, of one that cannot be read.
@@ -123,11 +147,11 @@ pub(crate) fn kinds_of(path: &Path, nodes: &Kinds) -> Result<Vec<&'static Kind>,
 /// the compiler refuses, its parts are looked at all the same.
 pub(crate) fn load_and_make(
     path: &Path,
-    overrides: &[String],
+    part: &PartArgs,
     nodes: &Kinds,
     machine: &TargetMachine,
 ) -> Result<Loaded, LoadError> {
-    let spec = read_spec(path, overrides, machine)?;
+    let spec = read_spec(path, part, machine)?;
     let examined = examine(&source(&spec), &nodes.catalogue(), machine);
     let (mut placed, mut others) = (Vec::new(), Vec::new());
     if let Some(plan) = &examined.plan {
@@ -182,11 +206,12 @@ fn refused_domains(plan: &Plan) -> Vec<Finding> {
 /// a file that can be written.
 pub(crate) fn load_to_run(
     path: &Path,
-    overrides: &[String],
+    part: &PartArgs,
     nodes: &Kinds,
     machine: &TargetMachine,
 ) -> Result<Loaded, LoadError> {
-    let loaded = load_and_make(path, overrides, nodes, machine)?;
+    let loaded = load_and_make(path, part, nodes, machine)?;
+    of_one_host(&loaded.plan)?;
     let Loaded { spec, plan } = &loaded;
     if (0..plan.nodes.len()).any(|node| plan.is_flow(node)) {
         try_spans().map_err(|error| LoadError::Request(error.to_string()))?;

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &RunArgs, nodes: &Kinds) -> ExitCode {
 /// All that can be wrong with the request, before a process is started.
 fn prepare(args: &RunArgs, nodes: &Kinds) -> Result<(Loaded, Audience, Option<Edits>), LoadError> {
     let machine = args.machine.get()?;
-    let loaded = load_to_run(&args.file, &args.overrides, nodes, &machine)?;
+    let loaded = load_to_run(&args.file, &args.part, nodes, &machine)?;
     let plan = &loaded.plan;
     if let LinkProfile::Refused(why) = &machine.profile
         && plan.notes.contains(why)
@@ -64,7 +64,7 @@ fn prepare(args: &RunArgs, nodes: &Kinds) -> Result<(Loaded, Audience, Option<Ed
         file.iter().try_for_each(|it| overwrite::check(option, it, &args.file, &loaded))?;
     }
     // Files are made last: a request that is refused leaves those as they are that are there.
-    let edits = || Edits::watch(&args.file, &args.overrides, nodes, &loaded);
+    let edits = || Edits::watch(&args.file, &args.part, nodes, &loaded);
     let edits = args.watch.then(edits).transpose()?;
     if let Some(file) = &args.profile {
         check_profile(file, plan)?;

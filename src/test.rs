@@ -14,6 +14,7 @@ use sinew_spec::suggest;
 
 use crate::answer::{FAULTED, print};
 use crate::load::{LoadError, load_and_make, this_machine};
+use crate::part::PartArgs;
 
 /// Carry out the tests in a graph: its nodes of the kind 'test'.
 ///
@@ -28,9 +29,8 @@ pub(crate) struct TestArgs {
     /// Tests to carry out, by the names of their nodes; all of them if none is named
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Takes the place of a parameter in the spec; may stand more than once
-    #[arg(long, value_name = "NODE.PARAMETER=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    part: PartArgs,
     /// Prints one JSON object
     #[arg(long)]
     json: bool,
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &TestArgs, nodes: &Kinds) -> ExitCode {
 }
 
 fn carry_out(arguments: &TestArgs, nodes: &Kinds) -> Result<Vec<Timed>, LoadError> {
-    let loaded = load_and_make(&arguments.file, &arguments.set, nodes, &this_machine()?)?;
+    let loaded = load_and_make(&arguments.file, &arguments.part, nodes, &this_machine()?)?;
     let suite = Suite::new(&Arc::new(loaded.plan), &nodes.flows, &loaded.spec.base).map_err(
         |refusals| {
             // They could be made a moment ago: what they read has changed meanwhile.

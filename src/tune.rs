@@ -14,7 +14,8 @@ use sinew_runtime::Kinds;
 use sinew_tune::{Effort, PAIRS_MAX, tune};
 
 use crate::answer::{BAD_REQUEST, FAULTED, error_json, print, refuse, say};
-use crate::load::{LoadError, load, this_machine};
+use crate::load::{LoadError, load_part, this_machine};
+use crate::part::PartArgs;
 use crate::progress::Bar;
 
 /// Measure which shape suits the links between your CPUs, and keep it for the next runs.
@@ -28,6 +29,8 @@ pub(crate) struct TuneArgs {
     /// Measure the pairs of CPUs between which this graph has links
     #[arg(conflicts_with = "cpus")]
     graph: Option<PathBuf>,
+    #[command(flatten)]
+    part: PartArgs,
     /// Measure all pairs of these CPUs, such as 0,1 or 2-4
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
@@ -138,6 +141,7 @@ type Pairs = Vec<[u32; 2]>;
 
 /// The pairs to measure, and those that are left out.
 fn pairs(arguments: &TuneArgs, nodes: &Kinds) -> Result<(Pairs, Pairs), LoadError> {
+    arguments.part.speaks_of(arguments.graph.as_ref()).map_err(LoadError::Request)?;
     let machine = this_machine()?;
     if let [cpu] = machine.cpus[..] {
         return Err(LoadError::Request(format!(
@@ -146,7 +150,7 @@ fn pairs(arguments: &TuneArgs, nodes: &Kinds) -> Result<(Pairs, Pairs), LoadErro
         )));
     }
     if let Some(graph) = &arguments.graph {
-        let plan = load(graph, &[], nodes, &machine)?.plan;
+        let plan = load_part(graph, &arguments.part, nodes, &machine)?.plan;
         let between = plan.links.iter().filter_map(|link| plan.shaped_between(link));
         let pairs: BTreeSet<_> = between.collect();
         return match pairs.len() {

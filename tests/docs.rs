@@ -42,7 +42,7 @@ fn plan(page: &str, text: &str) -> Plan {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let outside = outside::bring(wanted_of(text, &[]), &folder);
     outside::know(&outside);
-    let source = SpecSource { file: page, text, overrides: &[], images: &[], outside: &outside };
+    let source = SpecSource { outside: &outside, ..SpecSource::of(page, text) };
     let plan = compile(&source, &sinew::kinds().catalogue(), &TargetMachine::of(vec![0, 1]));
     plan.unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
 }

@@ -26,7 +26,7 @@ fuzz_target!(|input: (u8, &str, &str)| {
     );
     let kinds: Vec<_> = FLOWS.iter().map(|row| row.kind).collect();
     let (file, text) = ("fuzz.yaml", &*text);
-    let source = SpecSource { file, text, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of(file, text);
     let Ok(plan) = compile(&source, &kinds, &TargetMachine::of(vec![0])) else { return };
     let fixture = match FlowFixture::new(&Arc::new(plan), FLOWS, Path::new(".")) {
         Ok(fixture) => fixture,

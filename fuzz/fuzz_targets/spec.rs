@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
     let nodes = sinew_robot::NODES.iter().map(|entry| entry.kind);
     let catalogue: Vec<_> =
         nodes.chain(sinew_flows::FLOWS.iter().map(|entry| entry.kind)).collect();
-    let source = SpecSource { file: "fuzz.yaml", text, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("fuzz.yaml", text);
     let machine = TargetMachine::of(vec![0, 1]);
     match compile(&source, &catalogue, &machine) {
         Ok(plan) => {

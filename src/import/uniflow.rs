@@ -101,7 +101,7 @@ const DROPPED: &[(&str, &str)] = &[
 /// # Errors
 /// It is no YAML, or no workflow of uniflow.
 pub(super) fn import(file: &str, text: &str, kinds: &Kinds) -> Result<Imported, Vec<Diagnostic>> {
-    let source = SpecSource { file, text, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of(file, text);
     let root = read(&source)?;
     if let Data::Map(_) = &root.data
         && root.get("kind").is_some()

@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::duration::duration;
 use crate::machine::MachineArgs;
+use crate::part::PartArgs;
 
 /// Run a graph: a live view on a terminal, plain lines otherwise, then a report.
 ///
@@ -42,9 +43,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "HZ", default_value_t = 99, requires = "profile",
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) profile_hz: u32,
-    /// Give a parameter another value than the spec does; may be repeated
-    #[arg(long = "set", value_name = "NODE.PARAMETER=VALUE")]
-    pub(super) overrides: Vec<String>,
+    #[command(flatten)]
+    pub(super) part: PartArgs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
 }
@@ -55,6 +55,7 @@ Examples:
   sinew run graphs/arm/arm.yaml --duration 60s --json > report.json
   sinew run graphs/arm/arm.yaml --set planner.speed_mm_per_s=100 --csv run.csv
   sinew run graphs/http/ping.yaml --watch
+  sinew run graphs/cell/cell.yaml --host cell
   sinew run graphs/http/ping.yaml --profile cpu.prof
 
 Exit status: 0 the job is done or was stopped, 1 a fault or a file that was asked for is incomplete,

@@ -19,6 +19,7 @@ use sinew_spec::plan::TargetMachine;
 use super::Audience;
 use crate::answer::say;
 use crate::load::{LoadError, Loaded, load_and_make};
+use crate::part::PartArgs;
 
 /// How often the files are looked at. They are taken once they stay the same for so long: an editor
 /// may write in several steps, or put a new file in the place of the old one.
@@ -42,13 +43,13 @@ enum News {
 }
 
 impl Edits {
-    /// Begins to look at the files of a graph, which was made with `overrides` and `nodes`.
+    /// Begins to look at the files of a graph, which was made with `part` and `nodes`.
     ///
     /// # Errors
     /// Nothing in the graph can be edited while it runs, it is no file, or no thread can be had.
     pub(crate) fn watch(
         path: &Path,
-        overrides: &[String],
+        part: &PartArgs,
         nodes: &Kinds,
         loaded: &Loaded,
     ) -> Result<Edits, LoadError> {
@@ -70,7 +71,7 @@ impl Edits {
         let (running, end) = channel();
         let watcher = Watcher {
             path: path.to_owned(),
-            overrides: overrides.to_vec(),
+            part: part.clone(),
             nodes: nodes.clone(),
             machine: loaded.spec.machine.clone(),
             files: files(path, loaded, nodes),
@@ -160,7 +161,7 @@ fn files(path: &Path, loaded: &Loaded, nodes: &Kinds) -> Vec<File> {
 /// The thread that looks.
 struct Watcher {
     path: PathBuf,
-    overrides: Vec<String>,
+    part: PartArgs,
     nodes: Kinds,
     /// What the run was compiled for: an edit is compiled for the same.
     machine: TargetMachine,
@@ -205,7 +206,7 @@ impl Watcher {
                 self.touched.extend(file.node.clone());
             }
         }
-        match load_and_make(&self.path, &self.overrides, &self.nodes, &self.machine) {
+        match load_and_make(&self.path, &self.part, &self.nodes, &self.machine) {
             Err(error) => self.news.send(News::Bad(error)),
             Ok(loaded) => {
                 let files = files(&self.path, &loaded, &self.nodes);

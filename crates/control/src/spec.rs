@@ -27,6 +27,9 @@ pub struct Spec {
     /// file.
     #[serde(default, with = "written_outside")]
     pub outside: Vec<Brought>,
+    /// The host whose part of the graph it is.
+    #[serde(default)]
+    pub host: Option<String>,
     /// What the plan was made for.
     #[serde(with = "WrittenMachine")]
     pub machine: TargetMachine,

@@ -72,8 +72,7 @@ nodes:
 
 fn main() {
     let table = [NodeEntry { kind: &PASS, make: |_| Ok(Box::new(Pass)), safe: None }];
-    let source =
-        SpecSource { file: "four.yaml", text: SPEC, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("four.yaml", SPEC);
     let plan = compile(&source, &[&PASS], &TargetMachine::of(vec![0])).expect("the spec is good");
     let mut executor = Executor::fused(&plan, &table, Path::new(".")).expect("the nodes are good");
     let mut stages: Vec<Box<dyn ByHand>> = (0..4).map(|_| Box::new(Pass) as _).collect();

@@ -41,7 +41,7 @@ impl Source for Begin {
 /// # Errors
 /// All that is wrong with it, as text.
 pub fn try_plan(text: &str, kinds: &[&'static Kind]) -> Result<Arc<Plan>, String> {
-    let source = Text { file: "test.yaml", text, overrides: &[], images: &[], outside: &[] };
+    let source = Text::of("test.yaml", text);
     let plan = compile(&source, kinds, &TargetMachine::of(vec![0, 1]));
     plan.map(Arc::new).map_err(|errors| render(&errors, text, false))
 }

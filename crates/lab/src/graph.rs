@@ -57,12 +57,19 @@ pub(crate) fn compiled(
     let machine = TargetMachine::of(cpus.to_vec());
     let images = images_of(&text).into_iter().map(read_image).collect::<Vec<_>>();
     let outside = outside::bring(wanted_of(&text, &overrides), &folder());
-    let source =
-        SpecSource { file, text: &text, overrides: &overrides, images: &images, outside: &outside };
+    let source = SpecSource {
+        overrides: &overrides,
+        images: &images,
+        outside: &outside,
+        ..SpecSource::of(file, &text)
+    };
     let plan = compile(&source, kinds, &machine)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let (file, base) = (file.into(), folder());
-    Ok(RunRequest::new(Spec { file, text, base, overrides, images, outside, machine }, plan))
+    Ok(RunRequest::new(
+        Spec { file, text, base, overrides, images, outside, host: None, machine },
+        plan,
+    ))
 }
 
 /// The table of an image that a spec names.

@@ -3,6 +3,7 @@
 //! A kind declares its ports, parameters and signals once, in one static [`Kind`]. The spec is
 //! checked against it; help, the JSON schema and the pictures are made from it.
 
+pub use sinew_link::MESSAGE_SIZE_MAX;
 pub use sinew_link::message::{Field, MessageType, Scalar, type_hash};
 
 use crate::Item;
@@ -248,6 +249,9 @@ pub enum RunsIn {
     Observer,
     /// Under the operating system of a guest, whose image brings the kind.
     Guest,
+    /// As a service that stands for the other hosts of the graph: put into the part of each host,
+    /// with a port for each end that lies elsewhere. No spec names it.
+    Hosts,
 }
 
 impl RunsIn {

@@ -1,8 +1,10 @@
 //! The plan: a checked graph, ordered, placed and sized. The runtime only carries it out.
 
+mod host;
 mod machine;
 mod requirement;
 
+pub use host::{Host, HostPlan, RemoteEnd, RemoteLink, TlsFiles};
 pub use machine::{
     LinkClass, LinkProfile, LinkTuning, SHORT_MAX, SMALL_MAX, SlotLayout, TargetMachine, TunedPair,
 };
@@ -30,6 +32,8 @@ pub struct Plan {
     pub links: Vec<Link>,
     /// All links that carry packets, in the order of ports and, at one port, of the spec.
     pub flow_links: Vec<FlowLink>,
+    /// The hosts that it runs on, and the links between them, which are none of the above.
+    pub hosts: HostPlan,
     /// What the graph asks of a run: of itself, of its domains, of its links.
     pub requirements: Vec<Requirement>,
     /// What the plan decided otherwise than the spec asked, and why; a sentence each.
@@ -82,6 +86,8 @@ pub struct Domain {
     pub user: Option<String>,
     /// Where the spec says so.
     pub user_span: Span,
+    /// The host that it runs on, if the graph has hosts: index into [`HostPlan::all`].
+    pub host: Option<usize>,
     /// What it promises, and so what runs it.
     pub role: Role,
 }

@@ -186,8 +186,7 @@ mod tests {
         let text = include_str!("../../../graphs/arm/arm.yaml");
         let text = format!("{text}\n  - {{kind: recorder, name: recorder, domain: recorder}}\n");
         let text = text.replace("\nnodes:", "\n  recorder: {}\nnodes:");
-        let source =
-            SpecSource { file: "arm.yaml", text: &text, overrides: &[], images: &[], outside: &[] };
+        let source = SpecSource::of("arm.yaml", &text);
         let kinds = NODES.iter().map(|entry| entry.kind).chain([OBSERVER.kind]);
         let kinds: Vec<_> = kinds.collect();
         compile(&source, &kinds, &TargetMachine::of(vec![0, 1])).expect("the graph is good")

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use sinew_control::outside;
+use sinew_control::{Spec, outside};
 use sinew_core::bell::Bell;
 use sinew_core::board::{Board, DomainOrder, FaultAt};
 use sinew_core::clock::now_ns;
@@ -160,13 +160,9 @@ fn is_orphan(parent: u32) -> bool {
 
 fn plan(launch: &Launch, kinds: &Kinds) -> Result<Plan, FaultAt> {
     outside::know(&launch.spec.outside);
-    let source = SpecSource {
-        file: &launch.spec.file,
-        text: &launch.spec.text,
-        overrides: &launch.spec.overrides,
-        images: &launch.spec.images,
-        outside: &launch.spec.outside,
-    };
+    let Spec { file, text, overrides, images, outside, host, .. } = &launch.spec;
+    let host = host.as_deref();
+    let source = SpecSource { overrides, images, outside, host, ..SpecSource::of(file, text) };
     let mut plan =
         compile(&source, &kinds.catalogue(), &launch.spec.machine).map_err(|errors| {
             let first = errors.first().map_or("", |error| error.message.as_str());

@@ -53,7 +53,7 @@ impl Kinds {
                 let made = (self.node(node).make)(&parameters);
                 made.map(drop).map_err(|fault| vec![fault.into()])
             }
-            RunsIn::Service | RunsIn::Observer => {
+            RunsIn::Service | RunsIn::Observer | RunsIn::Hosts => {
                 let made = self.service(node)(&parameters).map_err(|fault| vec![fault.into()])?;
                 if plan.left_out.is_none() { made.check(plan, index) } else { Ok(()) }
             }
@@ -113,8 +113,9 @@ impl Kinds {
         for row in &self.nodes {
             look(row.kind, "a cyclic node", &[RunsIn::Realtime], row.safe);
         }
+        let of_services = [RunsIn::Service, RunsIn::Observer, RunsIn::Hosts];
         for row in &self.services {
-            look(row.kind, "a service", &[RunsIn::Service, RunsIn::Observer], None);
+            look(row.kind, "a service", &of_services, None);
         }
         for row in &self.flows {
             match row.make {

@@ -148,6 +148,7 @@ mod tests {
                 Brought { wanted: Wanted::Variable("A".into()), value: Ok("\"ü\n".into()) },
                 Brought { wanted: Wanted::File("a b".into()), value: Err("why; what".into()) },
             ],
+            host: Some("cell".into()),
             machine: machine(),
         };
         let injection = |what| Injection { target: Target::Node(1), at_cycle: 42, what };

@@ -6,6 +6,7 @@ use sinew_plan::plan::{
 
 use crate::draft::{self, Draft};
 use crate::firewall::{self, ThreadWaits};
+use crate::hosts;
 use crate::join::{Joined, show};
 use crate::options::decide;
 use crate::order::sort;
@@ -14,8 +15,9 @@ use crate::place::{Graph, Home, Reach, cpus, periods, release, threads};
 use crate::requires;
 use crate::shapes::shape;
 
-/// Makes the plan; `None` if releases or periods are wrong, which is reported.
-pub(crate) fn plan(graph: &Graph<'_, '_>, machine: &TargetMachine) -> Option<Plan> {
+/// Makes the plan, of which nothing depends on a machine yet; `None` if releases or periods are
+/// wrong, which is reported.
+pub(crate) fn plan(graph: &Graph<'_, '_>) -> Option<Plan> {
     let Graph { draft, homes, .. } = graph;
     let mut notes = Vec::new();
     let mut threads = threads(graph);
@@ -25,7 +27,6 @@ pub(crate) fn plan(graph: &Graph<'_, '_>, machine: &TargetMachine) -> Option<Pla
     if !draft.report.is_empty() {
         return None;
     }
-    cpus(&mut threads, machine, &mut notes);
     let mut members = vec![Vec::new(); draft.domains.len()];
     for (node, home) in homes.iter().enumerate() {
         members[home.domain].push(node);
@@ -33,7 +34,7 @@ pub(crate) fn plan(graph: &Graph<'_, '_>, machine: &TargetMachine) -> Option<Pla
     let links = links(graph, &mut notes);
     let (stop_order, rank) = stop_order(graph);
     let domains = stop_order.iter().map(|&at| {
-        draft.domains[at].planned(match &draft.domains[at].role {
+        let role = match &draft.domains[at].role {
             draft::Role::Realtime(realtime) => Role::Realtime(Realtime {
                 period_ns: periods[at].0,
                 deadline_ns: periods[at].1,
@@ -45,7 +46,8 @@ pub(crate) fn plan(graph: &Graph<'_, '_>, machine: &TargetMachine) -> Option<Pla
                 let nodes = std::mem::take(&mut members[at]);
                 Role::Service(ServiceDomain { nodes, ..service.plan.clone() })
             }
-        })
+        };
+        draft.domains[at].planned(role, graph.hosts[at])
     });
     let domains = domains.collect();
     let nodes = homes.iter().enumerate();
@@ -54,13 +56,29 @@ pub(crate) fn plan(graph: &Graph<'_, '_>, machine: &TargetMachine) -> Option<Pla
     let (name, hold, nodes) = (draft.name.to_owned(), draft.hold, nodes.collect());
     let flow_links = graph.flow_links.clone();
     let text = SpecText { file: draft.file.to_owned(), lines: draft.lines.clone() };
-    let left_out = None;
-    let mut plan =
-        Plan { name, hold, domains, nodes, links, flow_links, requirements, notes, left_out, text };
-    park_if_crowded(&mut plan, machine);
-    shape(&mut plan, machine);
+    let (left_out, hosts) = (None, hosts::planned(draft, &graph.remote, homes, &graph.hosts));
+    let mut plan = Plan {
+        name,
+        hold,
+        domains,
+        nodes,
+        links,
+        flow_links,
+        hosts,
+        requirements,
+        notes,
+        left_out,
+        text,
+    };
     requires::notes(&mut plan);
     Some(plan)
+}
+
+/// Settles what depends on the machine: the CPUs of threads, how links wait, their shapes.
+pub(crate) fn settle(plan: &mut Plan, machine: &TargetMachine) {
+    cpus(plan, machine);
+    park_if_crowded(plan, machine);
+    shape(plan, machine);
 }
 
 /// A node of the draft, in this domain and thread of the plan; `None` if its kind is unknown.

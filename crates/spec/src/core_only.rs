@@ -18,11 +18,14 @@ pub fn core_of(text: &str, plan: &Plan) -> Option<String> {
     let nodes = (0..plan.nodes.len()).filter(|&node| !plan.is_service(node));
     let nodes: HashSet<&str> = nodes.map(|node| plan.nodes[node].name.as_str()).collect();
     let graph = root.as_object_mut()?;
-    graph.remove("hold");
+    for key in ["hold", "hosts", "host"] {
+        graph.remove(key);
+    }
     let all = graph.get_mut("domains")?.as_object_mut()?;
     all.retain(|name, _| domains.contains(name.as_str()));
     for domain in all.values_mut() {
         domain["realtime"]["overrun"] = json!({"policy": "count"});
+        domain.as_object_mut()?.remove("host");
     }
     let all = graph.get_mut("nodes")?.as_array_mut()?;
     all.retain(|node| name_of(node).is_some_and(|name| nodes.contains(name)));

@@ -3,6 +3,7 @@
 
 mod block;
 mod domain;
+mod host;
 mod names;
 mod node;
 mod reader;
@@ -16,10 +17,11 @@ use std::iter;
 
 pub(crate) use block::{Block, Gates, Inner};
 pub(crate) use domain::{Domain, Realtime, Role, late};
+pub(crate) use host::{Host, place as place_of_hosts, unknown as unknown_host};
 pub(crate) use names::{Member, of_file};
 pub(crate) use node::{Link, Node, read_default};
 pub(crate) use requires::Required;
-pub(crate) use service::Service;
+pub(crate) use service::{Service, default_service};
 pub(crate) use set::{set, visit_nodes};
 use sinew_plan::catalogue::Kind;
 use sinew_plan::{Data, GuestImage, Item, LineStarts};
@@ -40,6 +42,9 @@ pub(crate) struct Draft<'a> {
     /// What is required of the graph as a whole.
     pub(crate) requires: Vec<Required>,
     pub(crate) domains: Vec<Domain<'a>>,
+    pub(crate) hosts: Vec<Host<'a>>,
+    /// Host of domains that name none.
+    pub(crate) host: Option<Named<'a>>,
     /// Names of domains that are reported already and stand for nothing.
     pub(crate) refused: Vec<&'a str>,
     /// All nodes, in the order of the text.
@@ -72,7 +77,7 @@ pub(crate) fn read<'a>(
     let given = source.images;
     let (mut domains, mut refused) = (Vec::new(), Vec::new());
     let (mut hold, mut required) = (false, Vec::new());
-    let mut domain = None;
+    let (mut domain, mut host, mut hosts) = (None, None, Vec::new());
     let is_bare_list = matches!(root.data, Data::List(_));
     let nodes = if is_bare_list {
         domains.push(Domain::of_a_bare_list(root.span, report));
@@ -86,6 +91,8 @@ pub(crate) fn read<'a>(
                 None => refused.push(entry.key.as_str()),
             }
         }
+        hosts.extend(fields.map("hosts").iter().map(|entry| host::read(entry, report)));
+        host = fields.text("host");
         domain = fields.text("domain");
         refused.extend(domain.and_then(|named| unknown(named, &domains, &refused, report)));
         hold = fields.number("hold") == Some(1);
@@ -111,6 +118,8 @@ pub(crate) fn read<'a>(
         hold,
         requires: required,
         domains,
+        hosts,
+        host,
         refused,
         nodes,
         blocks,

@@ -84,7 +84,7 @@ fn tree(text: &str) -> Result<Item, CannotEdit> {
     }
     let report = Report::default();
     let root = yaml::parse(text, 0, &report);
-    let source = SpecSource { file: "", text, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("", text);
     match (root, report.diagnostics(&source, []).into_iter().next()) {
         (Some(root), None) => Ok(root),
         (_, wrong) => {

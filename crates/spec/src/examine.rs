@@ -5,11 +5,12 @@ use sinew_plan::plan::{Plan, TargetMachine};
 use sinew_plan::{Item, LineStarts, Span};
 
 use crate::diagnostic::{Diagnostic, Finding, Report};
+use crate::fields::Named;
 use crate::firewall::Firewall;
 use crate::parts::parts;
 use crate::place::{Graph, Home};
 use crate::yaml::{self, TEXT_LEN_MAX};
-use crate::{SpecSource, assemble, draft, flows, guest, join, limits, options, outside};
+use crate::{SpecSource, assemble, draft, flows, guest, hosts, join, limits, options, outside};
 use crate::{place, requires};
 
 /// The tree of a text, whatever graph it is of.
@@ -119,29 +120,76 @@ fn build(
     let draft = draft::read(&root, source, &name, catalogue, &lines, report)?;
     let (joined, joined_all) = join::join(&draft);
     let homes = place::homes(&draft);
+    let on = hosts::of_domains(&draft, catalogue);
+    let own = own_host(&draft, source);
     let (of_packets, joined) = flows::split(&draft, joined);
+    hosts::refuse_packets(&draft, &of_packets, &homes, &on);
     let flow_links = flows::check(&draft, &of_packets);
+    let (remote, joined) = hosts::split(joined, &homes, &on);
+    hosts::check(&draft, (&remote, &joined), &homes, &on);
     let serves = |home: Home| draft.domains[home.domain].is_service();
     let order = join::order(&draft, &joined, |node| !homes[node].is_some_and(serves));
     options::check(&draft, &joined, &homes);
     requires::check(&draft, &joined, &homes);
     limits::check(&draft, &joined, &homes);
-    place::check_cpus(&draft, machine);
-    if !joined_all || homes.iter().any(Option::is_none) {
+    place::check_cpus(&draft, machine, |domain| on[domain] == own);
+    let all_homes: Option<Vec<Home>> = homes.iter().copied().collect();
+    let Some(all_homes) = all_homes.filter(|_| joined_all) else {
         return Some(parts(&draft, &homes, &joined));
-    }
-    let all_homes = homes.iter().flatten().copied().collect();
-    let graph = Graph { draft: &draft, joined, flow_links, homes: all_homes, order };
-    let Some(plan) = assemble::plan(&graph, machine) else {
+    };
+    let graph =
+        Graph { draft: &draft, joined, flow_links, homes: all_homes, remote, hosts: on, order };
+    let Some(plan) = assemble::plan(&graph) else {
         return Some(parts(&draft, &homes, &graph.joined));
     };
     for (span, message, help) in guest::too_small(&plan) {
         report.error(span, message, help);
     }
+    let Some(template) = hosts::template_of(catalogue).filter(|_| !plan.hosts.all.is_empty())
+    else {
+        return Some(settled(plan, machine, report));
+    };
+    if let Some(own) = own {
+        return Some(settled(hosts::part(&plan, own, template), machine, report));
+    }
+    for host in 0..plan.hosts.all.len() {
+        let part = hosts::part(&plan, host, template);
+        let machine = roomy(&part);
+        settled(part, &machine, report);
+    }
+    Some(plan)
+}
+
+/// The host whose part is wanted; reports one that the graph does not have.
+fn own_host(draft: &draft::Draft<'_>, source: &SpecSource<'_>) -> Option<usize> {
+    let name = source.host?;
+    let found = draft.hosts.iter().position(|host| host.name.text == name);
+    if found.is_none() {
+        let span = Span { source: 0, start: 0, len: 1 };
+        draft::unknown_host(Named { text: name, span }, &draft.hosts, draft.report);
+    }
+    found
+}
+
+/// A plan with all that depends on the machine, proved to keep services and core apart.
+fn settled(mut plan: Plan, machine: &TargetMachine, report: &Report) -> Plan {
+    assemble::settle(&mut plan, machine);
     for what in Firewall::of(&plan, machine).violations {
         let message = format!("the plan breaks the firewall of the core: {what}");
         let help = "this is a bug of the compiler; please report it with the graph";
         report.error(Span { source: 0, start: 0, len: 1 }, message, help);
     }
-    Some(plan)
+    plan
+}
+
+/// A machine on which a part finds all that it asks for: what that of its host has, only that host
+/// knows.
+fn roomy(part: &Plan) -> TargetMachine {
+    let threads = part.domains.iter().flat_map(|domain| domain.threads());
+    let named: Vec<u32> = threads.clone().filter_map(|thread| thread.cpu).collect();
+    let more = threads.count() as u32 + 1;
+    let mut cpus: Vec<u32> = (0..more).chain(named).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    TargetMachine::of(cpus)
 }

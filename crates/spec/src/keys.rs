@@ -166,9 +166,58 @@ pub(crate) static GRAPH: Table = Table {
              starts it again. Else the end of the core is the end of the run.",
         ),
         optional("requires", Fields(&REQUIRES_CYCLES), "What the core must hold as a whole."),
+        optional("hosts", MapOf(&HOST), "Machines that the graph runs on. Default: one."),
+        optional("host", Name, "Host of domains that name none. Default: the only one."),
         required("domains", MapOf(&DOMAIN), "The fault domains: one OS process each."),
         optional("domain", Name, "Domain of flow nodes that name none. Default: the only one."),
         required("nodes", ListOf(&NODE), "The nodes, with the links they write to."),
+    ],
+};
+
+/// Most hosts of a graph: what one says of all others must fit into a request to its supervisor.
+pub const HOSTS_MAX: usize = 24;
+
+/// A host.
+pub(crate) static HOST: Table = Table {
+    what: "a host",
+    keys: &[
+        optional(
+            "address",
+            Shape::Value(ParameterType::Text),
+            "Where the others reach it: NAME:PORT. Of two hosts with links between them one must \
+             have it.",
+        ),
+        optional(
+            "listen",
+            Shape::Value(ParameterType::Text),
+            "Where it listens: ADDRESS:PORT. Default: at all its addresses, at the port of \
+             'address'.",
+        ),
+        optional(
+            "tls",
+            Fields(&TLS),
+            "What it shows the others, and by what it knows them. Default: all is said in the \
+             open, and whoever reaches the port is believed.",
+        ),
+    ],
+};
+
+/// The certificate of a host.
+pub(crate) static TLS: Table = Table {
+    what: "tls",
+    keys: &[
+        required(
+            "ca",
+            Shape::Value(ParameterType::Path),
+            "Certificates that the others' must be signed by, a PEM file.",
+        ),
+        required(
+            "certificate",
+            Shape::Value(ParameterType::Path),
+            "Its own certificate, a PEM file: the common name is that of the host, and it names \
+             the 'address', too.",
+        ),
+        required("key", Shape::Value(ParameterType::Path), "The key of that, a PEM file."),
     ],
 };
 
@@ -217,6 +266,7 @@ pub(crate) static DOMAIN: Table = Table {
         optional("flows", Fields(&FLOWS), "What the flows of a service run on."),
         optional("requires", Fields(&REQUIRES_CYCLES), "What the domain must hold."),
         optional("user", Name, "User that the domain runs as. Default: who starts the graph."),
+        optional("host", Name, "Host that it runs on. Default: that of the graph."),
         optional(
             "guest",
             Fields(&GUEST),
@@ -552,6 +602,17 @@ pub(crate) static LINK: Table = Table {
             "0",
             "1: the reader sees the message one cycle later. This is what closes a loop.",
         ),
+        optional(
+            "after",
+            duration(AFTER_NS_MIN, 10_000_000_000),
+            "On a link from another host into the core: a message that is older is dropped. \
+             Default: 100ms.",
+        ),
         optional("requires", Fields(&REQUIRES), "What the link must hold."),
     ],
 };
+
+/// Youngest age at which a message of another host may be dropped, ns.
+const AFTER_NS_MIN: u64 = 5_000_000;
+/// The age at which it is dropped if the link does not say so, ns.
+pub(crate) const AFTER_NS: u64 = 100_000_000;

@@ -16,6 +16,7 @@ mod fields;
 pub mod firewall;
 mod flows;
 pub mod guest;
+mod hosts;
 mod images;
 mod join;
 pub mod keys;
@@ -65,4 +66,13 @@ pub struct SpecSource<'a> {
     pub images: &'a [GuestImage],
     /// What [`wanted_of`] found in the text and the overrides, read.
     pub outside: &'a [Brought],
+    /// The host whose part is wanted; `None`: the whole graph.
+    pub host: Option<&'a str>,
+}
+
+impl<'a> SpecSource<'a> {
+    /// A text of which nothing is changed, that has no images and takes nothing from outside.
+    pub const fn of(file: &'a str, text: &'a str) -> SpecSource<'a> {
+        SpecSource { file, text, overrides: &[], images: &[], outside: &[], host: None }
+    }
 }

@@ -137,9 +137,10 @@ pub(crate) fn put(
     }
     let filler = Filler { brought: source.outside, report };
     if let Data::Map(entries) = &mut root.data {
-        let domains = entries.iter_mut().filter(|entry| entry.key == "domains");
+        let apart = ["domains", "hosts"];
+        let apart = entries.iter_mut().filter(|entry| apart.contains(&entry.key.as_str()));
         // Images are read before the spec is.
-        domains.for_each(|entry| filler.tree(&mut entry.value, &["image"]));
+        apart.for_each(|entry| filler.tree(&mut entry.value, &["image"]));
     }
     visit_nodes(root, &mut |_, entries| filler.node(entries, catalogue));
 }

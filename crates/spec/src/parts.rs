@@ -1,7 +1,9 @@
 //! What there is of a faulty graph: the nodes that can be looked at for themselves, so that who
 //! finds errors in expressions, scripts and files finds them beside those of the compiler.
 
-use sinew_plan::plan::{Domain, End, LeftOut, Link, NOWHERE, Plan, Realtime, Role, SpecText};
+use sinew_plan::plan::{
+    Domain, End, HostPlan, LeftOut, Link, NOWHERE, Plan, Realtime, Role, SpecText,
+};
 
 use crate::assemble::{link, node};
 use crate::draft::{self, Draft, Node};
@@ -39,6 +41,7 @@ pub(crate) fn parts(draft: &Draft<'_>, homes: &[Option<Home>], joined: &[Joined<
         links: joined.iter().filter_map(placed).collect(),
         // There may be loops among them.
         flow_links: Vec::new(),
+        hosts: HostPlan::default(),
         nodes,
         requirements: Vec::new(),
         notes: Vec::new(),
@@ -71,5 +74,5 @@ fn domain(of_draft: &draft::Domain<'_>) -> Domain {
             })
         }
     };
-    of_draft.planned(role)
+    of_draft.planned(role, None)
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::iter;
 
 use sinew_plan::catalogue::{Kind, RunsIn};
-use sinew_plan::plan::{End, FlowLink, Release, TargetMachine, Thread};
+use sinew_plan::plan::{End, FlowLink, Plan, Release, Role, TargetMachine, Thread};
 
 use crate::draft::{Domain, Draft, Node, Realtime, late};
 use crate::fields::Named;
@@ -55,6 +55,10 @@ pub(crate) struct Graph<'a, 'd> {
     /// Links that carry packets.
     pub(crate) flow_links: Vec<FlowLink>,
     pub(crate) homes: Vec<Home>,
+    /// Links between hosts.
+    pub(crate) remote: Vec<Joined<'a, 'd>>,
+    /// The host of each domain, if there are hosts.
+    pub(crate) hosts: Vec<Option<usize>>,
     /// All nodes, writers first.
     pub(crate) order: Vec<usize>,
 }
@@ -410,11 +414,16 @@ fn unreleased(draft: &Draft<'_>, at: usize) {
     draft.report.error(domain.name.span, message, help);
 }
 
-/// Reports CPUs that the machine does not have.
-pub(crate) fn check_cpus(draft: &Draft<'_>, machine: &TargetMachine) {
-    let of_threads = draft.domains.iter().flat_map(Domain::listed);
+/// Reports CPUs that the machine does not have, of the domains that run on it.
+pub(crate) fn check_cpus(
+    draft: &Draft<'_>,
+    machine: &TargetMachine,
+    is_here: impl Fn(usize) -> bool,
+) {
+    let here = || draft.domains.iter().enumerate().filter(|(at, _)| is_here(*at)).map(|it| it.1);
+    let of_threads = here().flat_map(Domain::listed);
     let of_threads = of_threads.filter_map(|row| Some((row.cpu?, row.cpu_at)));
-    let of_services = draft.domains.iter().filter_map(Domain::service);
+    let of_services = here().filter_map(Domain::service);
     let of_services = of_services.flat_map(|service| service.cpus_at.iter().copied());
     for (cpu, at) in of_threads.chain(of_services) {
         if !machine.cpus.contains(&cpu) {
@@ -427,17 +436,22 @@ pub(crate) fn check_cpus(draft: &Draft<'_>, machine: &TargetMachine) {
 }
 
 /// Gives realtime threads that name no CPU one of their own, while there are enough.
-pub(crate) fn cpus(threads: &mut [Vec<Thread>], machine: &TargetMachine, notes: &mut Vec<String>) {
-    let all = threads.iter().flatten().count();
-    let taken: HashSet<u32> = threads.iter().flatten().filter_map(|thread| thread.cpu).collect();
+pub(crate) fn cpus(plan: &mut Plan, machine: &TargetMachine) {
+    let threads = || plan.domains.iter().flat_map(|domain| domain.threads());
+    let (all, unplaced) = (threads().count(), threads().filter(|it| it.cpu.is_none()).count());
+    let taken: HashSet<u32> = threads().filter_map(|thread| thread.cpu).collect();
     let mut free = machine.cpus.iter().rev().copied().filter(|cpu| !taken.contains(cpu));
-    let mut rest = threads.iter_mut().flatten().filter(|thread| thread.cpu.is_none()).peekable();
-    if all <= machine.cpus.len() {
-        rest.for_each(|thread| thread.cpu = free.next());
-    } else if rest.peek().is_some() {
+    if all > machine.cpus.len() {
         let cpus = count(machine.cpus.len(), "CPU");
-        notes.push(format!(
-            "{all} realtime threads on {cpus}: the kernel places those without 'cpu:'"
-        ));
+        plan.notes.extend((unplaced > 0).then(|| {
+            format!("{all} realtime threads on {cpus}: the kernel places those without 'cpu:'")
+        }));
+        return;
+    }
+    for domain in &mut plan.domains {
+        if let Role::Realtime(realtime) = &mut domain.role {
+            let rest = realtime.threads.iter_mut().filter(|thread| thread.cpu.is_none());
+            rest.for_each(|thread| thread.cpu = free.next());
+        }
     }
 }

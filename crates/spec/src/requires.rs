@@ -28,7 +28,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
 }
 
 /// Reports the latencies among them.
-fn unseen(all: &[Required], report: &Report, why: &str) {
+pub(crate) fn unseen(all: &[Required], report: &Report, why: &str) {
     for (bound, span) in all {
         if matches!(bound, Bound::Latency(_) | Bound::LatencyMax(_)) {
             let help = "remove it, or require it of a link or domain of the core";

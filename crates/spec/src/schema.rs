@@ -1,7 +1,7 @@
 //! The JSON schema (draft 2020-12) for editors, from the tables of keys and the catalogue.
 
 use serde_json::{Map, Value as Json, json};
-use sinew_plan::catalogue::{Direction, Kind, Parameter, ParameterType, SafeValue};
+use sinew_plan::catalogue::{Direction, Kind, Parameter, ParameterType, RunsIn, SafeValue};
 
 use crate::keys::{
     AUTO, BLOCK, BLOCK_DOC, BLOCK_KIND, GRAPH, INNER, Key, LINK, NAME_LEN_MAX, NODE, SAFE, Shape,
@@ -17,7 +17,9 @@ const ELEMENT: &str = "\\[(0|[1-9][0-9]{0,3})\\]";
 /// among them.
 pub fn schema(catalogue: &[&'static Kind]) -> Json {
     let mut root = table(&GRAPH);
-    root["properties"]["nodes"]["items"] = nodes(catalogue);
+    let catalogue: Vec<_> =
+        catalogue.iter().copied().filter(|kind| kind.runs_in != RunsIn::Hosts).collect();
+    root["properties"]["nodes"]["items"] = nodes(&catalogue);
     let definitions = catalogue.iter().map(|kind| (kind.name.to_owned(), node(kind)));
     let definitions = definitions.chain([(BLOCK_KIND.to_owned(), block())]);
     json!({

@@ -154,7 +154,7 @@ fn a_graph_without_a_name_is_called_as_its_file() {
         ("/", "graph"),
         ("", "graph"),
     ] {
-        let source = SpecSource { file, text: THREADS, overrides: &[], images: &[], outside: &[] };
+        let source = SpecSource::of(file, THREADS);
         let plan = compile(&source, KINDS, &TargetMachine::of(vec![0]));
         assert_eq!(plan.expect("a plan").name, name, "{file}");
     }

@@ -19,6 +19,7 @@ const PORTS: &[Port] = &[
 
 static CYCLIC: Kind = Kind::new("cyclic", RunsIn::Realtime, PORTS);
 static SERVICE: Kind = Kind::new("service", RunsIn::Service, PORTS);
+static HOSTS: Kind = Kind::new("hosts", RunsIn::Hosts, PORTS);
 static OBSERVER: Kind = Kind::new("observer", RunsIn::Observer, &[]);
 
 /// Three realtime threads in two domains, and a service.
@@ -65,8 +66,7 @@ fn machine() -> TargetMachine {
 }
 
 fn plan() -> Plan {
-    let source =
-        SpecSource { file: "graph.yaml", text: TEXT, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("graph.yaml", TEXT);
     compile(&source, &[&CYCLIC, &SERVICE], &machine()).expect("a good graph")
 }
 
@@ -127,7 +127,7 @@ polling while they wait: 3 of 3 realtime threads, on 4 CPUs
 #[test]
 fn a_graph_of_services_has_no_core_to_look_at() {
     let text = "- {kind: service, safe: {drive: {value: stop, after: 3}}}\n";
-    let source = SpecSource { file: "graph.yaml", text, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("graph.yaml", text);
     let plan = compile(&source, &[&SERVICE], &machine()).expect("a good graph");
     let text = Firewall::of(&plan, &machine()).text(&plan);
     assert_eq!(text, "firewall: services only, no core that could wait for them\n");
@@ -138,8 +138,7 @@ fn who_observes_the_core_is_listed() {
     let text = TEXT.replace("  screen: {}\n", "  screen: {}\n  eye: {}\n");
     let text = text + "  - {kind: observer, name: eye, domain: eye}\n";
     let compiled = |text: &str| {
-        let source =
-            SpecSource { file: "graph.yaml", text, overrides: &[], images: &[], outside: &[] };
+        let source = SpecSource::of("graph.yaml", text);
         compile(&source, &[&CYCLIC, &SERVICE, &OBSERVER], &machine())
     };
     let plan = compiled(&text).expect("a good graph");
@@ -182,6 +181,16 @@ fn every_rule_finds_the_plan_that_breaks_it() {
     assert_eq!(link(A_TO_SCREEN, |link| link.fused = true), out(slot));
     let polls = "link 'screen.out' -> 'other.more': a service would poll on it";
     assert_eq!(link(SCREEN_TO_OTHER, |link| link.wait = Wait::Yield), [polls]);
+    let stamp = "messages bear a stamp that nobody writes";
+    assert_eq!(link(SCREEN_TO_A, |link| link.after_ns = Some(1)), into(stamp));
+    assert_eq!(link(A_TO_SCREEN, |link| link.after_ns = Some(1)), out(stamp));
+    let remote = found(|plan| {
+        let screen = plan.links[SCREEN_TO_A].from.node;
+        plan.nodes[screen].kind = &HOSTS;
+    });
+    let bare = "what comes from another host bears no stamp".to_owned();
+    let moves = "another host writes to a node that moves an actuator".to_owned();
+    assert_eq!(remote, [bare, moves].map(|what| into(&what).concat()));
     let commanded = found(|plan| plan.links[SCREEN_TO_A].to.port = 2);
     assert_eq!(commanded, ["link 'screen.out' -> 'a.drive': a service commands an actuator"]);
 }

@@ -50,7 +50,7 @@ fn image(table: Result<Vec<u8>, String>) -> GuestImage {
 
 fn compile_with(text: &str, images: &[GuestImage]) -> Result<Plan, Vec<Diagnostic>> {
     let kinds: Vec<&'static Kind> = KINDS.to_vec();
-    let source = SpecSource { file: "graph.yaml", text, overrides: &[], images, outside: &[] };
+    let source = SpecSource { images, ..SpecSource::of("graph.yaml", text) };
     compile(&source, &kinds, &TargetMachine::of(vec![0, 1]))
 }
 

@@ -5,6 +5,7 @@ mod compile;
 mod firewall;
 mod flows;
 mod guests;
+mod hosts;
 mod kinds;
 mod never_panics;
 mod outside;

@@ -32,7 +32,7 @@ fn compiled(text: &str, overrides: &[(&str, &str)]) -> Result<Plan, Vec<Diagnost
     let brought = |wanted: Wanted| Brought { value: value(&wanted), wanted };
     let outside: Vec<_> = wanted_of(text, &overrides).into_iter().map(brought).collect();
     let (file, overrides) = ("graph.yaml", &*overrides);
-    let source = SpecSource { file, text, overrides, images: &[], outside: &outside };
+    let source = SpecSource { overrides, outside: &outside, ..SpecSource::of(file, text) };
     compile(&source, KINDS, &TargetMachine::of(vec![0, 1]))
 }
 

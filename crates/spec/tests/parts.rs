@@ -6,7 +6,7 @@ use sinew_spec::{SpecSource, examine};
 use crate::kinds::KINDS;
 
 fn parts(text: &str) -> Plan {
-    let source = SpecSource { file: "graph.yaml", text, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("graph.yaml", text);
     let examined = examine(&source, KINDS, &TargetMachine::of(vec![0, 1]));
     assert!(!examined.is_good());
     examined.plan.expect("parts")
@@ -52,7 +52,6 @@ nodes:
 
 #[test]
 fn a_text_without_nodes_has_no_parts() {
-    let source =
-        SpecSource { file: "graph.yaml", text: "[", overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("graph.yaml", "[");
     assert!(examine(&source, KINDS, &TargetMachine::of(vec![0])).plan.is_none());
 }

@@ -56,7 +56,7 @@ fn plan(profile: LinkProfile) -> Plan {
 }
 
 fn plan_of(text: &str, profile: LinkProfile) -> Plan {
-    let source = SpecSource { file: "graph.yaml", text, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("graph.yaml", text);
     let machine = TargetMachine { cpus: vec![0, 1, 2], profile };
     let kinds = [KINDS, &[&WIDE]].concat();
     compile(&source, &kinds, &machine).unwrap_or_else(|e| panic!("{}", render(&e, text, false)))
@@ -134,8 +134,7 @@ fn a_profile_that_is_refused_is_told_where_a_link_would_have_used_it() {
     assert_eq!(tunings(&plan), [None; 7]);
     assert_eq!(plan.notes, [without, vec!["not ours".into()]].concat());
     // The arm on one CPU has no link between two.
-    let source =
-        SpecSource { file: "graph.yaml", text: ARM, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("graph.yaml", ARM);
     let machine = TargetMachine { cpus: vec![0], profile: refused };
     let arm = compile(&source, KINDS, &machine).expect("a good graph");
     assert!(!arm.notes.contains(&"not ours".into()), "{:?}", arm.notes);

@@ -51,8 +51,7 @@ nodes:
 /// Runs the cycle.
 pub(super) fn four() -> Work {
     let table = [NodeEntry { kind: &PASS, make: |_| Ok(Box::new(Pass)), safe: None }];
-    let source =
-        SpecSource { file: "four.yaml", text: SPEC, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("four.yaml", SPEC);
     let plan = compile(&source, &[&PASS], &TargetMachine::of(vec![0])).expect("the spec is good");
     let executor = Executor::fused(&plan, &table, Path::new("."));
     let (mut executor, mut cycle) = (executor.expect("good nodes"), Cycle::new(0, 1_000_000));

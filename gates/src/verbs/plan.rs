@@ -43,8 +43,7 @@ pub(super) fn compiled() -> Work {
     let text = graph(TIMES);
     Box::new(move || {
         let text = black_box(text.as_str());
-        let source =
-            SpecSource { file: "scale.yaml", text, overrides: &[], images: &[], outside: &[] };
+        let source = SpecSource::of("scale.yaml", text);
         let machine = TargetMachine::of((0..16).collect());
         black_box(compile(&source, &[&PASS], &machine).expect("a good graph"));
     })

@@ -39,8 +39,7 @@ fn values(kind: &'static Kind, given: &[(&str, &str)]) -> Vec<ParameterValue> {
     let text = format!(
         "name: test\ndomains: {{control: {{realtime: {{period: 1ms}}}}}}\nnodes: [{node}]\n"
     );
-    let source =
-        SpecSource { file: "test.yaml", text: &text, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("test.yaml", &text);
     let plan = compile(&source, &[alone], &TargetMachine::of(vec![0]));
     plan.unwrap_or_else(|bad| panic!("{}", render(&bad, &text, false))).nodes.remove(0).values
 }

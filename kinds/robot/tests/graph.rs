@@ -14,7 +14,7 @@ fn folder() -> PathBuf {
 fn plan(cpus: Vec<u32>, overrides: &[(String, String)]) -> Plan {
     let file = folder().join("arm.yaml");
     let text = std::fs::read_to_string(&file).expect("the file is there");
-    let source = SpecSource { file: "arm.yaml", text: &text, overrides, images: &[], outside: &[] };
+    let source = SpecSource { overrides, ..SpecSource::of("arm.yaml", &text) };
     let kinds: Vec<_> = NODES.iter().map(|entry| entry.kind).collect();
     compile(&source, &kinds, &TargetMachine::of(cpus))
         .unwrap_or_else(|bad| panic!("{}", render(&bad, &text, false)))

@@ -203,7 +203,7 @@ fn robot() -> Plan {
     let text = include_str!("../../../graphs/robot/robot.yaml");
     let nodes = sinew_robot::NODES.iter().map(|row| row.kind);
     let kinds: Vec<_> = nodes.chain(crate::SERVICES.iter().map(|row| row.kind)).collect();
-    let source = SpecSource { file: "robot.yaml", text, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("robot.yaml", text);
     compile(&source, &kinds, &TargetMachine::of(vec![0, 1]))
         .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
 }

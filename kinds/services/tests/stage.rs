@@ -121,7 +121,7 @@ pub(crate) fn story<'a>(events: impl Iterator<Item = &'a Event>) -> String {
 
 /// The plan of a graph, with these parameters in place of its own.
 pub(crate) fn plan(text: &str, overrides: &[(String, String)], cpus: &[u32]) -> Plan {
-    let source = SpecSource { file: "graph.yaml", text, overrides, images: &[], outside: &[] };
+    let source = SpecSource { overrides, ..SpecSource::of("graph.yaml", text) };
     compile(&source, &all_kinds().catalogue(), &TargetMachine::of(cpus.to_vec()))
         .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
 }

@@ -46,13 +46,7 @@ fn plan(overrides: &[(&str, &str)]) -> Plan {
     let overrides: Vec<_> =
         overrides.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
     let kinds: Vec<_> = NODES.iter().map(|row| row.kind).chain(SERVICES).collect();
-    let source = SpecSource {
-        file: "test.yaml",
-        text: GRAPH,
-        overrides: &overrides,
-        images: &[],
-        outside: &[],
-    };
+    let source = SpecSource { overrides: &overrides, ..SpecSource::of("test.yaml", GRAPH) };
     let plan = compile(&source, &kinds, &TargetMachine::of(vec![0, 1]));
     let plan = plan.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"));
     assert!(matches!(plan.domains[1].threads()[0].release, Release::Input(_)));

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use sinew_control::status::cut;
-use sinew_control::{Answer, Request, outside};
+use sinew_control::{Answer, Request, Spec, outside};
 use sinew_core::board::{Board, Wish};
 use sinew_spec::catalogue::ParameterValue;
 use sinew_spec::plan::Node;
@@ -199,13 +199,9 @@ impl Maker {
     /// As the domain's process did at its start.
     fn compile(&self, text: &str, outside: &[Brought]) -> Result<Graph, String> {
         let spec = &self.shared.setup.spec;
-        let source = SpecSource {
-            file: &spec.file,
-            text,
-            overrides: &spec.overrides,
-            images: &spec.images,
-            outside,
-        };
+        let Spec { file, overrides, images, host, .. } = spec;
+        let host = host.as_deref();
+        let source = SpecSource { overrides, images, outside, host, ..SpecSource::of(file, text) };
         let mut plan =
             compile(&source, &self.shared.setup.kinds, &spec.machine).map_err(|errors| {
                 let first = errors.first().map_or("", |error| error.message.as_str());

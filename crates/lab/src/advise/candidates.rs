@@ -92,7 +92,8 @@ impl Alternatives<'_> {
         let (file, base) = (spec.file.clone(), spec.base.clone());
         let (machine, images) = (spec.machine.clone(), Vec::new());
         let outside = spec.outside.clone();
-        let alone = Spec { file, text: alone, base, overrides, images, outside, machine };
+        let host = None;
+        let alone = Spec { file, text: alone, base, overrides, images, outside, host, machine };
         let mut core = compiled(&alone, &alone.text, self.kinds)
             .map_err(|why| format!("its core cannot be measured without its services: {why}"))?;
         tell_lines(&mut core, self.plan);
@@ -137,8 +138,9 @@ fn tell_lines(core: &mut Plan, user: &Plan) {
 
 /// The plan of a text in the place of the spec's; the error is the first of the text.
 fn compiled(spec: &Spec, text: &str, kinds: &[&'static Kind]) -> Result<Plan, String> {
-    let Spec { file, overrides, images, outside, machine, .. } = spec;
-    let source = SpecSource { file, text, overrides, images, outside };
+    let Spec { file, overrides, images, outside, host, machine, .. } = spec;
+    let host = host.as_deref();
+    let source = SpecSource { overrides, images, outside, host, ..SpecSource::of(file, text) };
     compile(&source, kinds, machine)
         .map_err(|errors| errors.first().map_or_else(String::new, |error| error.message.clone()))
 }

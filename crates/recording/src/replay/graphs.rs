@@ -61,7 +61,8 @@ impl Graphs {
             let outside = outside::bring(wanted_of(text, overrides), &head.base);
             outside::know(&outside);
             let images = &head.images;
-            let source = SpecSource { file, text, overrides, images, outside: &outside };
+            let source =
+                SpecSource { overrides, images, outside: &outside, ..SpecSource::of(file, text) };
             compile(&source, &kinds, &machine)
                 .map_err(|diagnostics| Refused::Spec(text.to_owned(), diagnostics))
         };

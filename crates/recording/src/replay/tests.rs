@@ -57,8 +57,7 @@ fn nodes() -> Kinds {
 
 fn plan() -> Plan {
     let kinds = nodes().catalogue();
-    let source =
-        SpecSource { file: "arm.yaml", text: SPEC_TEXT, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("arm.yaml", SPEC_TEXT);
     let plan = compile(&source, &kinds, &TargetMachine::of(vec![0, 1]));
     plan.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"))
 }

@@ -34,6 +34,7 @@ fn domain(name: &str, release: Release, node: usize) -> Domain {
         name: name.into(),
         user: None,
         user_span: Default::default(),
+        host: None,
         role: Role::Realtime(Realtime {
             period_ns: 1_000_000,
             deadline_ns: 1_000_000,
@@ -68,6 +69,7 @@ pub fn plan() -> Plan {
         nodes: vec![node("planner", &PLANNER, 0), node("drives", &DRIVES, 1)],
         links: vec![],
         flow_links: vec![],
+        hosts: Default::default(),
         requirements: vec![],
         notes: vec!["domain 'plant' shares CPU 1 with 'control'".into()],
         left_out: None,

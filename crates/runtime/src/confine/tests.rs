@@ -42,7 +42,7 @@ fn service(limits: ServiceLimits, user: Option<&str>) -> Domain {
         guest: None,
     });
     let user_span = Default::default();
-    Domain { name: "log".into(), user: user.map(String::from), user_span, role }
+    Domain { name: "log".into(), user: user.map(String::from), user_span, host: None, role }
 }
 
 /// A script that ends with its shell, long after the test.
@@ -185,7 +185,7 @@ fn a_realtime_domain_of_another_user_may_stay_realtime() {
     };
     let user = Some("nobody".into());
     let (role, user_span) = (Role::Realtime(realtime), Default::default());
-    let domain = Domain { name: "control".into(), user, user_span, role };
+    let domain = Domain { name: "control".into(), user, user_span, host: None, role };
     let confinement = Confinement::prepare(&domain, &run("realtime")).expect("nobody is somebody");
     let shell = Shell::start(&confinement, SLEEPS);
     let limits = fs::read_to_string(format!("/proc/{}/limits", shell.id())).expect("it runs");

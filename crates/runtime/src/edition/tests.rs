@@ -34,7 +34,7 @@ nodes:
 ";
 
 fn plan(text: &str) -> Plan {
-    let source = SpecSource { file: "test.yaml", text, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("test.yaml", text);
     let kinds = [&GIVE, &TAKE, &BEGIN, &NODE];
     let plan = compile(&source, &kinds, &TargetMachine::of(vec![0, 1]));
     plan.unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))

@@ -117,7 +117,7 @@ nodes: [{kind: axis, domain: core, safe: {drive: {value: stop, after: 1}}}]
         }
     }
     let make: fn(&Parameters<'_>) -> Result<Box<dyn Node>, Fault> = |_| Ok(Box::new(Still));
-    let source = SpecSource { file: "axis.yaml", text, overrides: &[], images: &[], outside: &[] };
+    let source = SpecSource::of("axis.yaml", text);
     let plan = compile(&source, &[&FREE], &TargetMachine::of(vec![0])).expect("a good graph");
     let assembled = |safe| {
         let table = [NodeEntry { kind: &FREE, make, safe }];

@@ -241,8 +241,7 @@ fn compiled(text: &str, machine: &TargetMachine) -> (Vec<GuestImage>, Result<Pla
         GuestImage { image, board, table: table.map(|image| image.table().to_vec()) }
     };
     let images: Vec<_> = images_of(text).into_iter().map(read).collect();
-    let source =
-        SpecSource { file: "test.yaml", text, overrides: &[], images: &images, outside: &[] };
+    let source = SpecSource { images: &images, ..SpecSource::of("test.yaml", text) };
     let plan = compile(&source, &kinds::all().catalogue(), machine).map_err(|errors| {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         errors.join("\n")

@@ -14,6 +14,7 @@ use crate::value::{duration_text, scalar};
 pub(crate) struct Domain<'a> {
     pub(crate) name: Named<'a>,
     pub(crate) user: Option<Named<'a>>,
+    pub(crate) host: Option<Named<'a>>,
     pub(crate) role: Role<'a>,
     pub(crate) requires: Vec<Required>,
 }
@@ -51,7 +52,7 @@ impl<'a> Domain<'a> {
         let name = Named { text: keys::SERVICES, span };
         let fields = Fields::empty(&keys::DOMAIN, span, report);
         let role = Role::Service(Box::new(service::read(&fields)));
-        Domain { name, user: None, role, requires: Vec::new() }
+        Domain { name, user: None, host: None, role, requires: Vec::new() }
     }
 
     pub(crate) fn realtime(&self) -> Option<&Realtime<'a>> {
@@ -77,12 +78,13 @@ impl<'a> Domain<'a> {
         self.service().and_then(|service| service.plan.guest.as_ref())
     }
 
-    /// What the plan says of it, with this role.
-    pub(crate) fn planned(&self, role: plan::Role) -> plan::Domain {
+    /// What the plan says of it, with this role and on this host.
+    pub(crate) fn planned(&self, role: plan::Role, host: Option<usize>) -> plan::Domain {
         plan::Domain {
             name: self.name.text.to_owned(),
             user: self.user.map(|user| user.text.to_owned()),
             user_span: self.user.map(|user| user.span).unwrap_or_default(),
+            host,
             role,
         }
     }
@@ -98,10 +100,11 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Option<Domain<'a
     let name = Named { text: &entry.key, span: entry.span };
     check_name(name, "a domain's name", report);
     let fields = Fields::new(&entry.value, &keys::DOMAIN, &[], entry.span, report);
-    let (user, requires) = (fields.name("user"), requires::read(&fields, true));
+    let (user, host) = (fields.name("user"), fields.text("host"));
+    let requires = requires::read(&fields, true);
     let Some(realtime) = fields.entry("realtime") else {
         let role = Role::Service(Box::new(service::read(&fields)));
-        return is_service(&fields, name).then_some(Domain { name, user, role, requires });
+        return is_service(&fields, name).then_some(Domain { name, user, host, role, requires });
     };
     let help = |key: &str| match key {
         "cpus" => {
@@ -115,7 +118,7 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Option<Domain<'a
     };
     refuse(&fields, keys::OF_SERVICE, name, "a realtime domain", help);
     let role = Role::Realtime(realtime_role(name, &fields, realtime));
-    Some(Domain { name, user, role, requires })
+    Some(Domain { name, user, host, role, requires })
 }
 
 /// Reports keys that have no meaning in a domain, as it is what it is. `help` is told the key.

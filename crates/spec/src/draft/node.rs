@@ -49,6 +49,7 @@ pub(crate) struct Link<'a> {
     pub(crate) capacity: u32,
     pub(crate) full: Option<Full>,
     pub(crate) delay: bool,
+    pub(crate) after_ns: Option<u64>,
     pub(crate) requires: Vec<Required>,
     /// What was written, for the places of options.
     pub(crate) fields: Fields<'a>,
@@ -196,6 +197,7 @@ fn link(from: Option<usize>, fields: Fields<'_>) -> Option<Link<'_>> {
         capacity: fields.number("capacity").unwrap_or(1) as u32,
         full: fields.given_word("full", Full::ALL),
         delay: fields.number("delay").is_none_or(|delay| delay == 1),
+        after_ns: fields.number_if_given("after"),
         requires: requires::read(&fields, false),
         fields,
     })

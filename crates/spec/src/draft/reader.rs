@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sinew_plan::catalogue::{Direction, Kind};
+use sinew_plan::catalogue::{Direction, Kind, RunsIn};
 use sinew_plan::{Item, Span};
 
 use super::block::{self, Block, gates};
@@ -40,10 +40,11 @@ impl<'a> Reader<'a> {
         complete: bool,
         report: &'a Report,
     ) -> Reader<'a> {
-        let names = catalogue.iter().map(|kind| kind.name).chain([keys::BLOCK_KIND]);
+        let written = || catalogue.iter().filter(|kind| kind.runs_in != RunsIn::Hosts);
+        let names = written().map(|kind| kind.name).chain([keys::BLOCK_KIND]);
         Reader {
             catalogue: names.collect(),
-            kinds: catalogue.iter().map(|kind| (kind.name, Known::new(kind))).collect(),
+            kinds: written().map(|kind| (kind.name, Known::new(kind))).collect(),
             complete,
             report,
             nodes: Vec::new(),

@@ -5,6 +5,7 @@ use sinew_plan::plan::{
     self, Board, Flows, Guest, PoolSize, Restart, RestartPolicy, ServiceLimits,
 };
 
+use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, NumberOrAuto};
 use crate::keys;
 use crate::value::{duration_text, size_text};
@@ -57,6 +58,12 @@ pub(super) fn read(domain: &Fields<'_>) -> Service {
         cpus_at: cpus.unwrap_or_default(),
         flows_at: domain.entry("flows").map(|entry| entry.span),
     }
+}
+
+/// A service of which nothing is written.
+pub(crate) fn default_service() -> plan::ServiceDomain {
+    let report = Report::default();
+    read(&Fields::empty(&keys::DOMAIN, Span::default(), &report)).plan
 }
 
 /// How many threads a pool that finds its size has at the start, unless the spec says so.

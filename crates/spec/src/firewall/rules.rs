@@ -14,6 +14,7 @@ pub(super) fn violations(plan: &Plan, firewall: &Firewall) -> Vec<String> {
         let broken = crossing_rules(plan, link, direction(plan, link));
         violations.extend(broken.into_iter().map(|what| format!("{}: {what}", name(plan, link))));
     }
+    violations.extend(stamps(plan));
     violations.extend(waits(plan, firewall));
     violations.extend(services(plan));
     violations.extend(crowded(firewall));
@@ -58,6 +59,24 @@ fn crossing_rules(plan: &Plan, link: &Link, direction: Direction) -> Vec<&'stati
         (!commands, "a service commands an actuator"),
     ];
     rules.into_iter().filter(|(holds, _)| !holds).map(|(_, what)| what).collect()
+}
+
+/// What is wrong with the age of messages from other hosts.
+fn stamps(plan: &Plan) -> Vec<String> {
+    let mut violations = Vec::new();
+    for link in &plan.links {
+        let is_stamped = link.after_ns.is_some();
+        let is_remote = plan.is_of_hosts(link.from.node) && !plan.is_service(link.to.node);
+        let moves = !plan.nodes[link.to.node].actuators.is_empty();
+        let rules = [
+            (is_remote && !is_stamped, "what comes from another host bears no stamp"),
+            (!is_remote && is_stamped, "messages bear a stamp that nobody writes"),
+            (is_remote && moves, "another host writes to a node that moves an actuator"),
+        ];
+        let broken = rules.into_iter().filter(|(is_broken, _)| *is_broken);
+        violations.extend(broken.map(|(_, what)| format!("{}: {what}", name(plan, link))));
+    }
+    violations
 }
 
 /// A service among what a realtime thread can wait for.

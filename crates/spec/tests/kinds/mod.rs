@@ -150,9 +150,13 @@ static LOOK: Kind = Kind::new(
     &[packets("in", In), port("message", In, &ANY_MESSAGE), free("wish", Out, &ANY_MESSAGE)],
 );
 
+/// Stands for the other hosts of a graph.
+static OTHERS: Kind = Kind::new("others", RunsIn::Hosts, &[]);
+
 /// The catalogue.
-pub(crate) const KINDS: &[&Kind] =
-    &[&PLANNER, &IK, &MASTER, &DRIVES, &FILTER, &GAUGE, &BEGIN, &TRIAL, &STEP, &FAN, &LOOK];
+pub(crate) const KINDS: &[&Kind] = &[
+    &PLANNER, &IK, &MASTER, &DRIVES, &FILTER, &GAUGE, &BEGIN, &TRIAL, &STEP, &FAN, &LOOK, &OTHERS,
+];
 
 /// Compiles for a machine with CPUs 0 to `cpus` - 1.
 pub(crate) fn compile_on(cpus: u32, text: &str) -> Result<Plan, Vec<Diagnostic>> {
@@ -165,8 +169,15 @@ pub(crate) fn compile_with(
     text: &str,
     overrides: &[(String, String)],
 ) -> Result<Plan, Vec<Diagnostic>> {
-    let source = SpecSource { file: "graph.yaml", text, overrides, images: &[], outside: &[] };
+    let source = SpecSource { overrides, ..SpecSource::of("graph.yaml", text) };
     compile(&source, KINDS, &TargetMachine::of((0..cpus).collect()))
+}
+
+/// The part of a host of a good spec, for a machine with four CPUs.
+pub(crate) fn part(text: &str, host: &str) -> Plan {
+    let source = SpecSource { host: Some(host), ..SpecSource::of("graph.yaml", text) };
+    let plan = compile(&source, KINDS, &TargetMachine::of((0..4).collect()));
+    plan.unwrap_or_else(|errors| panic!("{}", render(&errors, text, false)))
 }
 
 /// Compiles a good spec for a machine with four CPUs.

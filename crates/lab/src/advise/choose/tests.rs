@@ -25,6 +25,7 @@ fn plan(bounds: &[Bound]) -> Plan {
         nodes: vec![],
         links: vec![],
         flow_links: vec![],
+        hosts: Default::default(),
         requirements: bounds.iter().enumerate().map(require).collect(),
         notes: vec![],
         left_out: None,

@@ -1,0 +1,284 @@
+//! Hosts: which domain runs on which, and the links between them.
+//!
+//! A link between hosts is none of the plan's links. In the [part] of a host a service stands for
+//! the others: what leaves goes to it, and what comes is written by it. So the firewall between
+//! services and core holds for other hosts as it does for services here.
+
+mod part;
+
+use std::collections::BTreeSet;
+
+use sinew_plan::catalogue::{Kind, MESSAGE_SIZE_MAX, RunsIn};
+use sinew_plan::plan::{Delivery, End, HostPlan, Link, RemoteEnd, RemoteLink};
+
+use crate::draft::{self, Draft, place_of_hosts, unknown_host};
+use crate::fields::Named;
+use crate::join::{Joined, show};
+use crate::keys::{AFTER_NS, HOSTS_MAX};
+use crate::place::{Home, Reach};
+use crate::requires::unseen;
+
+pub(crate) use part::part;
+
+/// The host of each domain; `None` in a graph without hosts, and where that is reported.
+pub(crate) fn of_domains(draft: &Draft<'_>, catalogue: &[&'static Kind]) -> Vec<Option<usize>> {
+    let Draft { hosts, report, .. } = draft;
+    let find = |named: Named<'_>| {
+        let found = hosts.iter().position(|host| host.name.text == named.text);
+        if found.is_none() {
+            unknown_host(named, hosts, report);
+        }
+        found
+    };
+    let of_graph = draft.host.map(find);
+    let of_domain = |domain: &draft::Domain<'_>| match (domain.host, of_graph, hosts.len()) {
+        (Some(named), ..) => find(named),
+        (None, Some(given), _) => given,
+        (None, None, 0) => None,
+        (None, None, 1) => Some(0),
+        (None, None, _) => {
+            let message = format!("domain '{}' lacks 'host'", domain.name.text);
+            let names: Vec<_> = hosts.iter().map(|host| host.name.text).collect();
+            let help = format!("add 'host:' with one of {}", names.join(", "));
+            report.error(domain.name.span, message, help);
+            None
+        }
+    };
+    let found: Vec<_> = draft.domains.iter().map(of_domain).collect();
+    let all_found = draft.refused.is_empty() && found.iter().all(Option::is_some);
+    for (at, host) in hosts.iter().enumerate().filter(|_| all_found) {
+        if !found.contains(&Some(at)) {
+            let message = format!("host '{}' has no domains", host.name.text);
+            report.error(host.name.span, message, "remove it, or write it at a domain");
+        }
+    }
+    if hosts.len() > HOSTS_MAX {
+        let message = format!("the graph has {} hosts", hosts.len());
+        let help = format!("at most {HOSTS_MAX}; make several graphs");
+        report.error(place_of_hosts(hosts), message, help);
+    }
+    if !hosts.is_empty() {
+        template(draft, catalogue);
+    }
+    found
+}
+
+/// The kind that stands for other hosts; reports if there is none, or its name is taken.
+fn template(draft: &Draft<'_>, catalogue: &[&'static Kind]) {
+    let report = draft.report;
+    let Some(kind) = template_of(catalogue) else {
+        let help = "build it with '--features hosts', or remove 'hosts' and each 'host'";
+        let at = place_of_hosts(&draft.hosts);
+        return report.error(at, "this program joins no hosts", help);
+    };
+    let domains = draft.domains.iter().map(|domain| domain.name);
+    let nodes = draft.nodes.iter().filter(|node| node.scope == 0).map(|node| node.name);
+    for named in domains.chain(nodes).filter(|named| named.text == kind.name) {
+        let message = format!("'{}' stands for the other hosts of the graph", kind.name);
+        report.error(named.span, message, "give it another name");
+    }
+}
+
+/// The kind that stands for other hosts, if a catalogue has one.
+pub(crate) fn template_of(catalogue: &[&'static Kind]) -> Option<&'static Kind> {
+    catalogue.iter().copied().find(|kind| kind.runs_in == RunsIn::Hosts)
+}
+
+/// The hosts at both ends of a link, if they are two.
+fn between(
+    from: End,
+    to: End,
+    homes: &[Option<Home>],
+    hosts: &[Option<usize>],
+) -> Option<[usize; 2]> {
+    let host = |end: End| hosts[homes[end.node]?.domain];
+    let (from, to) = (host(from)?, host(to)?);
+    (from != to).then_some([from, to])
+}
+
+/// Parts links between hosts from those within one.
+pub(crate) fn split<'a, 'd>(
+    joined: Vec<Joined<'a, 'd>>,
+    homes: &[Option<Home>],
+    hosts: &[Option<usize>],
+) -> (Vec<Joined<'a, 'd>>, Vec<Joined<'a, 'd>>) {
+    let is_remote = |it: &Joined<'_, '_>| between(it.from, it.to, homes, hosts).is_some();
+    joined.into_iter().partition(is_remote)
+}
+
+/// Reports links that carry packets to another host.
+pub(crate) fn refuse_packets(
+    draft: &Draft<'_>,
+    of_packets: &[Joined<'_, '_>],
+    homes: &[Option<Home>],
+    hosts: &[Option<usize>],
+) {
+    for Joined { from, to, link, .. } in of_packets {
+        let Some([from, to]) = between(*from, *to, homes, hosts) else { continue };
+        let [from, to] = [from, to].map(|host| draft.hosts[host].name.text);
+        let message = format!("a link that carries packets leads from host '{from}' to '{to}'");
+        let help = "only messages cross between hosts; put both nodes on one host, or let a \
+                    'request' call a 'listener' over there";
+        draft.report.error(link.node.span, message, help);
+    }
+}
+
+/// Reports what cannot be had on links between hosts, and `after` on others.
+pub(crate) fn check(
+    draft: &Draft<'_>,
+    (remote, local): (&[Joined<'_, '_>], &[Joined<'_, '_>]),
+    homes: &[Option<Home>],
+    hosts: &[Option<usize>],
+) {
+    for joined in local.iter().filter(|joined| joined.link.after_ns.is_some()) {
+        refuse(joined, "after", "'after' has no meaning within a host", "remove it");
+    }
+    let mut paired = BTreeSet::new();
+    for joined in remote {
+        options(joined);
+        unseen(&joined.link.requires, draft.report, "no clock is common to two hosts");
+        let into_core = matches!(reach(draft, joined, homes), Some(Reach::Core | Reach::Inwards));
+        match into_core {
+            true => into_the_core(draft, joined),
+            false => refuse(
+                joined,
+                "after",
+                "'after' has no meaning on a link to a service",
+                "remove it: only the core drops by age what comes from another host",
+            ),
+        }
+        for end in [joined.from, joined.to] {
+            if homes[end.node].is_some_and(|it| draft.domains[it.domain].guest().is_some()) {
+                let message = format!(
+                    "{} is in a guest, and the other end on another host",
+                    show(draft, end)
+                );
+                let help = "link it to a node of its own host, and that one to the other host";
+                draft.report.error(joined.link.node.span, message, help);
+            }
+        }
+        let ends = between(joined.from, joined.to, homes, hosts);
+        if let Some([from, to]) =
+            ends.filter(|&[from, to]| paired.insert((from.min(to), from.max(to))))
+        {
+            addresses(draft, joined, [from, to]);
+        }
+    }
+}
+
+fn reach(draft: &Draft<'_>, joined: &Joined<'_, '_>, homes: &[Option<Home>]) -> Option<Reach> {
+    Some(Reach::of(draft, homes[joined.from.node]?, homes[joined.to.node]?))
+}
+
+fn refuse(Joined { link, .. }: &Joined<'_, '_>, option: &str, message: &str, help: &str) {
+    if let Some(entry) = link.fields.entry(option) {
+        link.fields.report.error(entry.span, message, help);
+    }
+}
+
+/// Reports options that a link between hosts does not have.
+fn options(joined: &Joined<'_, '_>) {
+    let rows = [
+        ("transport", "remove it: the hosts speak with each other as 'hosts' says"),
+        ("sync", "remove it: no memory is common to two hosts"),
+        ("wait", "remove it: nobody waits for another host"),
+        ("full", "remove it: what finds no room is dropped and counted"),
+        ("delay", "remove it: another host is no part of the cycle"),
+    ];
+    for (option, help) in rows {
+        let message = format!("'{option}' has no meaning between hosts");
+        refuse(joined, option, &message, help);
+    }
+    let Joined { link, .. } = joined;
+    if link.delivery == Some(Delivery::Broadcast) {
+        let help = "write queue (what is lost on the way is counted) or latest (the newest)";
+        refuse(joined, "delivery", "a broadcast cannot lead to another host", help);
+    }
+    if link.delivery == Some(Delivery::Latest) {
+        let help = "remove it, or write delivery: queue";
+        refuse(joined, "capacity", "'capacity' has no meaning with delivery: latest", help);
+    }
+}
+
+/// Reports a link from another host that leads where it must not.
+fn into_the_core(draft: &Draft<'_>, joined: &Joined<'_, '_>) {
+    let &Joined { to, link, message, .. } = joined;
+    let node = &draft.nodes[to.node];
+    let ports = node.kind.map_or(&[][..], |kind| kind.ports);
+    if ports.iter().any(|port| !port.safe.is_empty()) {
+        let name = draft.name(to.node);
+        let message = format!("another host must not command '{name}', which moves an actuator");
+        let help = "link it to a node of the core that limits what it is told, and that one to \
+                    the actuator";
+        draft.report.error(link.node.span, message, help);
+    }
+    if message.size + Link::STAMP_BYTES > MESSAGE_SIZE_MAX {
+        let most = MESSAGE_SIZE_MAX - Link::STAMP_BYTES;
+        let message = format!("message '{}' has {} bytes", message.name, message.size);
+        let help = format!("at most {most} from another host into the core");
+        draft.report.error(link.node.span, message, help);
+    }
+}
+
+/// Reports two hosts of which neither can be reached.
+fn addresses(draft: &Draft<'_>, joined: &Joined<'_, '_>, ends: [usize; 2]) {
+    let ends = ends.map(|host| &draft.hosts[host]);
+    if ends.iter().all(|host| host.plan.address.is_none()) {
+        let [from, to] = ends.map(|host| host.name.text);
+        let message = format!("neither '{from}' nor '{to}' has an address");
+        let help = "add 'address: NAME:PORT' to one of them: the other one calls it";
+        draft.report.error(joined.link.node.span, message, help);
+    }
+}
+
+/// What the plan says of hosts.
+pub(crate) fn planned(
+    draft: &Draft<'_>,
+    remote: &[Joined<'_, '_>],
+    homes: &[Home],
+    hosts: &[Option<usize>],
+) -> HostPlan {
+    let end = |end: End| RemoteEnd {
+        host: hosts[homes[end.node].domain].unwrap_or_default(),
+        node: draft.name(end.node).into_owned(),
+        port: draft.nodes[end.node].kind.map_or(String::new(), |kind| kind.port_name(end.port)),
+    };
+    let links = remote.iter().map(|&Joined { from, to, message, link }| {
+        let reach = Reach::of(draft, homes[from.node], homes[to.node]);
+        let of_core = matches!(reach, Reach::Core | Reach::Outwards);
+        let into_core = matches!(reach, Reach::Core | Reach::Inwards);
+        let default = if of_core { Delivery::Latest } else { Delivery::Queue };
+        let delivery = link.delivery.unwrap_or(default);
+        RemoteLink {
+            from: end(from),
+            to: end(to),
+            message,
+            delivery,
+            capacity: if delivery == Delivery::Latest { 1 } else { link.capacity },
+            after_ns: into_core.then(|| link.after_ns.unwrap_or(AFTER_NS)),
+            port: 0,
+        }
+    });
+    let links: Vec<RemoteLink> = links.collect();
+    let all: Vec<_> = draft.hosts.iter().map(|host| host.plan.clone()).collect();
+    let mut hosts = HostPlan { all, own: None, links, version: 0 };
+    hosts.version = version(draft.name, &hosts);
+    hosts
+}
+
+/// What two parts must have in common: who is there, and what crosses between them.
+fn version(graph: &str, hosts: &HostPlan) -> u64 {
+    let name = |end: &RemoteEnd| format!("{} {}.{}", hosts.all[end.host].name, end.node, end.port);
+    let mut rows: Vec<String> = hosts.all.iter().map(|host| host.name.clone()).collect();
+    rows.extend(hosts.links.iter().map(|link| {
+        let RemoteLink { from, to, message, delivery, .. } = link;
+        format!("{} > {} {:08x} {}", name(from), name(to), message.hash, delivery.word())
+    }));
+    // Where in the spec they stand does not matter.
+    rows.sort_unstable();
+    let text = format!("{graph}\n{}", rows.join("\n"));
+    // FNV-1a, 64 bits.
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
