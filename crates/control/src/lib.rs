@@ -44,7 +44,7 @@ use sinew_plan::Brought;
 
 pub use self::peer::{Caller, PeerId};
 pub use self::server::{Incoming, PEERS_MAX, Server};
-use crate::status::{Event, FlowFigures, PoolStatus, Status};
+use crate::status::{Event, FlowFigures, HostStatus, PoolStatus, Status};
 use crate::tap::{TapLine, TapRequest};
 
 pub use spec::{Spec, WrittenImages, WrittenTuning};
@@ -111,6 +111,11 @@ pub enum Request {
     Pool {
         /// What they are at now.
         pool: PoolStatus,
+    },
+    /// From a service only: what it knows of the other hosts of the graph.
+    Hosts {
+        /// All of them.
+        hosts: Vec<HostStatus>,
     },
     /// From a service only: that the job of the run is done, or has failed: the run stops in order,
     /// and its exit status tells.

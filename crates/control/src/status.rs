@@ -141,8 +141,24 @@ words! {
         Edited = "edited",
         /// The graph was edited, and the one before goes on: why.
         EditRefused = "edit_refused",
+        /// Another host of the graph is heard, or no more.
+        Host = "host",
         /// Whatever else somebody should know.
         Note = "note",
+    }
+}
+
+words! {
+    /// How another host of the graph is seen from here.
+    HostState {
+        /// It was not heard since this host was started.
+        Unheard = "unheard",
+        /// It says its time again and again.
+        Heard = "heard",
+        /// It did so once.
+        Silent = "silent",
+        /// It has another graph: nothing that it says is taken.
+        OtherGraph = "other_graph",
     }
 }
 
@@ -151,6 +167,9 @@ words! {
 pub struct Status {
     /// Name of the graph.
     pub graph: String,
+    /// The host whose part of the graph it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The spec's file, as the user named it.
     pub file: String,
     /// The process that supervises it.
@@ -203,6 +222,29 @@ pub struct DomainStatus {
     /// Of a service with flows: its threads for work that blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolStatus>,
+    /// Of the service that stands for the other hosts of the graph: what it knows of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostStatus>,
+}
+
+/// Another host of the graph, as it is seen from here.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostStatus {
+    /// Its name.
+    pub name: String,
+    /// Whether it is heard.
+    pub state: HostState,
+    /// Since it last said its time.
+    pub heard_ms: Option<u64>,
+    /// From here to there and back, as far as its word tells.
+    pub round_trip_us: Option<u64>,
+    /// Messages of it that were dropped for their age.
+    pub late: u64,
+    /// Messages of it that did not arrive, or found no room here.
+    pub lost: u64,
+    /// Messages in its name that were refused: without a stamp of ours, or malformed.
+    pub refused: u64,
 }
 
 /// A realtime thread at a moment.

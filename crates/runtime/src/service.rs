@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sinew_control::Supervisor;
 use sinew_control::counters::{BEATS, DROPPED, ENDED, LOST, RECEIVED, SENT};
 use sinew_core::board::{Board, DomainOrder};
 use sinew_core::clock::now_ns;
@@ -15,7 +16,7 @@ use sinew_core::transport::{self, Ahead, MessagePlace, Received, Receiver, Sende
 use sinew_core::{Parameters, Refusal, fault};
 use sinew_link::counter;
 use sinew_spec::catalogue::Kind;
-use sinew_spec::plan::Plan;
+use sinew_spec::plan::{Link, Plan};
 
 use crate::inject::Heartbeats;
 use crate::watch::Watch;
@@ -56,8 +57,9 @@ pub trait Service: Send {
 #[derive(Clone, Copy)]
 pub struct ServiceEntry {
     /// What the compiler knows of the kind; it says
-    /// [`RunsIn::Service`](sinew_spec::catalogue::RunsIn) or
-    /// [`RunsIn::Observer`](sinew_spec::catalogue::RunsIn).
+    /// [`RunsIn::Service`](sinew_spec::catalogue::RunsIn),
+    /// [`RunsIn::Observer`](sinew_spec::catalogue::RunsIn) or
+    /// [`RunsIn::Hosts`](sinew_spec::catalogue::RunsIn).
     pub kind: &'static Kind,
     /// Makes a node: reads its files, checks what the table of parameters cannot. Also called by
     /// `sinew check`, so it must have no effect outside itself.
@@ -89,7 +91,31 @@ pub struct ServiceIo {
     /// One for each port of the kind: an input that is linked.
     pub(crate) inputs: Vec<Option<Input>>,
     /// One for each port of the kind: the links of an output.
-    pub(crate) outputs: Vec<Vec<Box<dyn Sender>>>,
+    pub(crate) outputs: Vec<Vec<Output>>,
+    /// Of a kind that stands for other hosts.
+    pub(crate) supervisor: Option<Supervisor>,
+}
+
+/// A link of an output.
+pub(crate) struct Output {
+    sender: Box<dyn Sender>,
+    /// A message and the stamp in front of it, if messages there bear one.
+    stamped: Option<Vec<u8>>,
+}
+
+impl Output {
+    pub(crate) fn new(link: &Link, sender: Box<dyn Sender>) -> Output {
+        let stamped = link.after_ns.map(|_| vec![0; link.crossing_bytes() as usize]);
+        Output { sender, stamped }
+    }
+
+    fn send(&mut self, stamp_ns: Option<u64>, message: &[u8]) -> Result<Sent, Fault> {
+        let Some(whole) = &mut self.stamped else { return self.sender.send(message) };
+        let (stamp, place) = whole.split_at_mut(Link::STAMP_BYTES as usize);
+        stamp.copy_from_slice(&stamp_ns.expect("messages there bear a stamp").to_ne_bytes());
+        place.copy_from_slice(message);
+        self.sender.send(whole)
+    }
 }
 
 /// An input that is linked.
@@ -199,7 +225,7 @@ impl ServiceIo {
                 return false;
             }
             let nap_ns = until_ns.min(now_ns() + LISTEN_NS);
-            let has_room = self.outputs[port].iter_mut().all(|sender| sender.wait_room(nap_ns));
+            let has_room = self.outputs[port].iter_mut().all(|it| it.sender.wait_room(nap_ns));
             if has_room || now_ns() >= until_ns {
                 return true;
             }
@@ -208,7 +234,15 @@ impl ServiceIo {
 
     /// Whether the links of output `port` all have room for a message.
     pub fn has_room(&mut self, port: usize) -> bool {
-        self.outputs[port].iter_mut().all(|sender| sender.wait_room(0))
+        self.outputs[port].iter_mut().all(|output| output.sender.wait_room(0))
+    }
+
+    /// The supervisor, of a node that stands for other hosts: to tell how they are.
+    ///
+    /// # Panics
+    /// If the kind's table does not say [`RunsIn::Hosts`](sinew_spec::catalogue::RunsIn).
+    pub fn supervisor(&self) -> &Supervisor {
+        self.supervisor.as_ref().expect("a kind that stands for hosts says so in its table")
     }
 
     /// The run, as a node that observes sees it.
@@ -228,18 +262,36 @@ impl ServiceIo {
     /// # Panics
     /// If `T` is not the message type that the kind's table gives for this port.
     pub fn receive<T: Message>(&mut self, port: usize) -> Result<Option<T>, Fault> {
-        let Some(input) = &mut self.inputs[port] else { return Ok(None) };
         let mut message = T::new_zeroed();
-        match input.receiver.receive(message.as_mut_bytes())? {
+        let is_there = self.receive_bytes(port, message.as_mut_bytes())?;
+        Ok(is_there.then_some(message))
+    }
+
+    /// As [`ServiceIo::receive`], for a message whose type only the plan knows: whether there was
+    /// one, and it is in `into`.
+    ///
+    /// # Errors
+    /// As for [`ServiceIo::receive`].
+    ///
+    /// # Panics
+    /// If `into` is not as long as a message of the link.
+    pub fn receive_bytes(&mut self, port: usize, into: &mut [u8]) -> Result<bool, Fault> {
+        let Some(input) = &mut self.inputs[port] else { return Ok(false) };
+        match input.receiver.receive(into)? {
             Received::New { lost } => {
                 input.is_idle = false;
                 self.counters.add(RECEIVED, 1);
-                self.counters.add(LOST, u64::from(lost));
-                self.lost += u64::from(lost);
-                Ok(Some(message))
+                self.lose(u64::from(lost));
+                Ok(true)
             }
-            Received::None | Received::Closed => Ok(None),
+            Received::None | Received::Closed => Ok(false),
         }
+    }
+
+    /// So many messages more that should have come to this node did not, or were worth nothing.
+    pub fn lose(&mut self, messages: u64) {
+        self.counters.add(LOST, messages);
+        self.lost += messages;
     }
 
     /// Messages that came faster than this node took them, at all its inputs and since its domain
@@ -257,11 +309,42 @@ impl ServiceIo {
     /// # Panics
     /// As for [`ServiceIo::receive`].
     pub fn send<T: Message>(&mut self, port: usize, message: &T) -> Result<bool, Fault> {
-        let mut taken = true;
         let spoiled = self.injected.as_mut().and_then(|it| it.spoiled(message.as_bytes(), T::TYPE));
-        let bytes = spoiled.as_deref().unwrap_or(message.as_bytes());
-        for sender in &mut self.outputs[port] {
-            let sent = sender.send(bytes)? == Sent::Done;
+        self.send_bytes(port, spoiled.as_deref().unwrap_or(message.as_bytes()))
+    }
+
+    /// As [`ServiceIo::send`], for a message whose type only the plan knows.
+    ///
+    /// # Errors
+    /// As for [`ServiceIo::send`].
+    ///
+    /// # Panics
+    /// If `message` is not as long as a message of the links, or one of them bears stamps.
+    pub fn send_bytes(&mut self, port: usize, message: &[u8]) -> Result<bool, Fault> {
+        self.give(port, None, message)
+    }
+
+    /// As [`ServiceIo::send_bytes`], for a message of another host: links into the core bear the
+    /// stamp in front of it, others do not.
+    ///
+    /// # Errors
+    /// As for [`ServiceIo::send`].
+    ///
+    /// # Panics
+    /// If `message` is not as long as a message of the links.
+    pub fn send_stamped(
+        &mut self,
+        port: usize,
+        stamp_ns: u64,
+        message: &[u8],
+    ) -> Result<bool, Fault> {
+        self.give(port, Some(stamp_ns), message)
+    }
+
+    fn give(&mut self, port: usize, stamp: Option<u64>, message: &[u8]) -> Result<bool, Fault> {
+        let mut taken = true;
+        for output in &mut self.outputs[port] {
+            let sent = output.send(stamp, message)? == Sent::Done;
             self.counters.add(if sent { SENT } else { DROPPED }, 1);
             taken &= sent;
         }
@@ -338,7 +421,7 @@ impl ServiceIo {
 
     fn only_link(&mut self, port: usize) -> Result<&mut dyn Sender, Fault> {
         match &mut self.outputs[port][..] {
-            [sender] => Ok(&mut **sender),
+            [output] => Ok(&mut *output.sender),
             links => {
                 let links = links.len();
                 Err(fault!("its messages lie in the places of one link, found {links} links"))
@@ -356,10 +439,10 @@ impl ServiceIo {
     /// # Panics
     /// As for [`ServiceIo::receive`].
     pub fn claim<T: Message>(&mut self, port: usize) -> Result<Option<Claim<'_>>, Fault> {
-        let senders = &mut self.outputs[port];
-        let mut slots = Vec::with_capacity(senders.len());
-        for sender in senders {
-            let Some(slot) = sender.claim()? else {
+        let outputs = &mut self.outputs[port];
+        let mut slots = Vec::with_capacity(outputs.len());
+        for output in outputs {
+            let Some(slot) = output.sender.claim()? else {
                 self.counters.add(DROPPED, 1);
                 continue;
             };

@@ -34,7 +34,7 @@ use super::injected::{self, Injections};
 use super::{Process, await_end, await_order, say, system, wake_with_parents_end};
 use crate::confine::kill_strays;
 use crate::profile::Profiler;
-use crate::service::{Input, Service, ServiceIo};
+use crate::service::{Input, Output, Service, ServiceIo};
 use crate::watch::{Shown, Watch};
 
 /// Beside the stop deadline: the parent's patience ends first, if there is a parent.
@@ -141,6 +141,9 @@ fn make_all(
         let mut node = make(process, index, place, &mut ends).map_err(in_node)?;
         if let Some(shown) = shown.as_ref().filter(|_| process.plan.observes(index)) {
             node.io.watch = Some(Watch::open(process.launch, shown).map_err(in_node)?);
+        }
+        if process.plan.is_of_hosts(index) {
+            node.io.supervisor = shown.as_ref().map(|shown| shown.supervisor().clone());
         }
         made.push(node);
     }
@@ -299,7 +302,7 @@ fn make(
         of_inputs[link.to.port] = Some(Input::new(end));
     }
     for (link, end) in outputs(process, index, ends)? {
-        of_outputs[link.from.port].push(end);
+        of_outputs[link.from.port].push(Output::new(link, end));
     }
     let io = ServiceIo {
         name: node.name.clone(),
@@ -312,6 +315,7 @@ fn make(
         watch: None,
         inputs: of_inputs,
         outputs: of_outputs,
+        supervisor: None,
     };
     Ok(Made { index, service, io })
 }

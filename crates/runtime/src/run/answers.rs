@@ -92,6 +92,13 @@ impl Run {
                 self.services[service].take_pool(pool);
                 done("it is shown".into())
             }
+            Request::Hosts { hosts } => {
+                let service = self.asking_service(asked)?;
+                for text in self.services[service].take_hosts(hosts) {
+                    self.raise(service, EventKind::Host, &text);
+                }
+                done("they are shown".into())
+            }
             Request::Finish { error } => {
                 let service = self.asking_service(asked)?;
                 self.end_job(service, error.as_deref());

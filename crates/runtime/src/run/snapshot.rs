@@ -190,6 +190,7 @@ impl Run {
         let services = self.services.iter().map(|service| self.service_status(service));
         Status {
             graph: self.plan().name.clone(),
+            host: self.plan().own_host().map(|host| host.name.clone()),
             file: self.request.spec.file.clone(),
             pid: std::process::id(),
             phase: self.phase(),
@@ -239,6 +240,7 @@ impl Run {
             next_restart_ms: service.back_ns().map(left_ms),
             address: service.address.clone(),
             pool: service.pool.clone(),
+            hosts: service.hosts.clone(),
             ..self.domain_status(service.at, service.process(), &service.confinement)
         }
     }

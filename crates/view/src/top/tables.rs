@@ -3,7 +3,7 @@
 use ratatui::style::Style;
 use ratatui::text::Line;
 use sinew_control::status::{
-    DomainRole, DomainStatus, LinkStatus, Phase, PoolChange, Status, ThreadStatus,
+    DomainRole, DomainStatus, HostState, LinkStatus, Phase, PoolChange, Status, ThreadStatus,
 };
 use sinew_figures::short::rate;
 
@@ -13,7 +13,8 @@ use crate::theme::Theme;
 /// A line that says which run it is.
 pub(super) fn title(status: &Status) -> String {
     let Status { graph, phase, pid, .. } = status;
-    printable(&format!("{graph}  {phase}  {}  process {pid}", elapsed(status.elapsed_ms)))
+    let at = status.host.as_ref().map_or(String::new(), |host| format!(" at {host}"));
+    printable(&format!("{graph}{at}  {phase}  {}  process {pid}", elapsed(status.elapsed_ms)))
 }
 
 /// What changes: domains, threads, nodes, links. `columns` wide if possible.
@@ -25,6 +26,7 @@ pub(super) fn moving(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<L
         nodes(status, theme),
         flows(status, theme),
         pools(status, theme),
+        hosts(status, theme),
         links(status, theme),
     ];
     lines(tables, theme, columns)
@@ -217,6 +219,30 @@ fn pools(status: &Status, theme: Theme) -> Rows {
                 theme.strong(),
             );
         }
+    }
+    rows
+}
+
+/// The other hosts of the graph, as this one sees them.
+fn hosts(status: &Status, theme: Theme) -> Rows {
+    let mut rows =
+        Rows::new(&["host", "state", "heard", "round trip us", "late", "lost", "refused"]);
+    for host in status.domains.iter().flat_map(|domain| &domain.hosts) {
+        let look = match host.state {
+            HostState::Heard => theme.good(),
+            HostState::Unheard => theme.caution(),
+            HostState::Silent | HostState::OtherGraph => theme.bad(),
+        };
+        let heard = host.heard_ms.map(|ms| format!("{} ago", elapsed(ms)));
+        rows.add([
+            Cell::new(&host.name),
+            Cell::styled(host.state.word(), look),
+            Cell::figure(known(heard)),
+            Cell::figure(known(host.round_trip_us)),
+            Cell::count(host.late, theme),
+            Cell::count(host.lost, theme),
+            Cell::count(host.refused, theme),
+        ]);
     }
     rows
 }

@@ -68,7 +68,9 @@ impl Life {
         let plan = &spawner.request.plan;
         let nodes = plan.domains[at].service().map_or(&[][..], |service| &service.nodes);
         let (bell, (printed, output)) = (Bell::create()?, Pipe::open()?);
-        let talks = nodes.iter().any(|&node| plan.observes(node) || plan.is_flow(node));
+        let talks = nodes
+            .iter()
+            .any(|&node| plan.observes(node) || plan.is_flow(node) || plan.is_of_hosts(node));
         let pair = if talks { Some(UnixStream::pair()?) } else { None };
         let (connection, theirs) = pair.unzip();
         let memory_kills = confinement.memory_kills();

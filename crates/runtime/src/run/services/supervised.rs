@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags};
 use sinew_control::status::{
-    DomainState, EventKind, Events, FlowFigures, FlowStatus, PoolChange, PoolStatus, cut,
+    DomainState, EventKind, Events, FlowFigures, FlowStatus, HostState, HostStatus, PoolChange,
+    PoolStatus, cut,
 };
 use sinew_core::board::{BoardState, Wish};
 use sinew_core::clock::now_ns;
-use sinew_spec::keys::NODES_MAX;
+use sinew_spec::keys::{HOSTS_MAX, NODES_MAX};
 use sinew_spec::plan::{self, Plan};
 
 use super::hearts::Hearts;
@@ -57,6 +58,8 @@ pub(crate) struct Supervised {
     pub(crate) flows: BTreeMap<String, FlowStatus>,
     /// Its threads for work that blocks, as it said last in this life.
     pub(crate) pool: Option<PoolStatus>,
+    /// What it said last of the other hosts in this life.
+    pub(crate) hosts: Vec<HostStatus>,
     /// Where its last life writes its CPU profile as it stops.
     profile: Option<PathBuf>,
 }
@@ -104,6 +107,7 @@ impl Supervised {
             address: None,
             flows: BTreeMap::new(),
             pool: None,
+            hosts: Vec::new(),
             profile: None,
         })
     }
@@ -209,6 +213,7 @@ impl Supervised {
                 self.after = After::Policy;
                 self.flows.clear();
                 self.pool = None;
+                self.hosts.clear();
                 self.standing = Standing::Alive(Box::new(life));
             }
             Err(error) => {
@@ -381,6 +386,34 @@ impl Supervised {
         let last_change = pool.last_change.clone();
         let last_change = last_change.map(|change| PoolChange { why: cut(change.why), ..change });
         self.pool = Some(PoolStatus { why: cut(pool.why.clone()), last_change, ..pool.clone() });
+    }
+}
+
+/// The hosts of a graph.
+impl Supervised {
+    /// Takes what it says of other hosts, as above; what has changed, in words.
+    pub(crate) fn take_hosts(&mut self, hosts: &[HostStatus]) -> Vec<String> {
+        let cut_name =
+            |host: &HostStatus| HostStatus { name: cut(host.name.clone()), ..host.clone() };
+        let hosts: Vec<HostStatus> = hosts.iter().take(HOSTS_MAX).map(cut_name).collect();
+        let before = std::mem::replace(&mut self.hosts, hosts);
+        let was = |name: &str| before.iter().find(|it| it.name == name).map(|it| it.state);
+        let changed = self.hosts.iter().filter(|it| was(&it.name).unwrap_or_default() != it.state);
+        changed.map(said).collect()
+    }
+}
+
+/// What is said of a host whose state has changed.
+fn said(host: &HostStatus) -> String {
+    let name = &host.name;
+    match host.state {
+        HostState::Unheard => format!("host '{name}' is not heard yet"),
+        HostState::Heard => format!("host '{name}' is heard"),
+        HostState::Silent => format!("host '{name}' is silent"),
+        HostState::OtherGraph => format!(
+            "host '{name}' has another graph, and nothing that it says is taken; start both with \
+             the same file"
+        ),
     }
 }
 
