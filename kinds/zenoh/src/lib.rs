@@ -1,1 +1,29 @@
-//! Carries.
+//! Carries messages between the hosts of one graph, over zenoh.
+//!
+//! A [`Mirror`] stands on each host. What its host sends it puts under a key of its own, with the
+//! last stamps of the others in front; what others send it judges by its own stamps, and hands out
+//! what is fresh. It knows neither spec nor plan: a [`Setting`] says what there is.
+//!
+//! Nothing in it waits for the network but threads of its own, and every place is bounded. What is
+//! not obeyed is counted. A host whose links between hosts are of another version is seen, and
+//! nothing of it is taken.
+
+mod arrivals;
+mod certificate;
+mod configuration;
+mod frame;
+mod inbox;
+mod line;
+mod mirror;
+mod seen;
+mod setting;
+mod shared;
+mod waiting;
+mod watch;
+
+pub use arrivals::Arrivals;
+pub use frame::StampFrame;
+pub use inbox::IncomingCounts;
+pub use mirror::{Mirror, MirrorCounts};
+pub use seen::{HostSeen, HostState};
+pub use setting::{IncomingPort, OutgoingPort, Peer, Setting, TlsFiles};

@@ -1,0 +1,190 @@
+//! How zenoh is set up, as the JSON5 that it reads.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use sinew_hosts::{HEADER_LEN, message_key, stamp_key};
+
+use crate::setting::{MESSAGE_MAX, Setting, TlsFiles};
+
+/// A connection is over when nothing came for so long. Both sides have the same, so that both see
+/// the end at about the same time.
+pub(crate) const LEASE: Duration = Duration::from_millis(500);
+/// Bytes that the kernel keeps of what was sent and not acknowledged, at least. They are what comes
+/// late after an outage; nothing of it is obeyed, but it delays what comes behind it.
+const SOCKET_MIN: usize = 64 << 10;
+/// The same, at most; more the kernel would refuse.
+const SOCKET_MAX: usize = 4 << 20;
+
+/// The key of an outgoing port.
+pub(crate) fn outgoing_key(setting: &Setting, port: usize) -> String {
+    let it = &setting.outgoing[port];
+    message_key(&setting.graph, &setting.host, &it.node, &it.port, it.hash)
+}
+
+/// The key of an incoming port.
+pub(crate) fn incoming_key(setting: &Setting, port: usize) -> String {
+    let it = &setting.incoming[port];
+    message_key(&setting.graph, &it.from, &it.node, &it.port, it.hash)
+}
+
+/// The key of the token that a host is there.
+pub(crate) fn alive_key(graph: &str, host: &str) -> String {
+    format!("sinew/{graph}/{host}/@alive")
+}
+
+/// The name of this connection's end, in hexadecimal: zenoh's id. Its upper half is the host's
+/// number, so that the others know whose end it is; its lower half is new each time.
+pub(crate) fn end_name(host: u64, life: u64) -> String {
+    format!("{:x}", u128::from(host) << 64 | u128::from(life))
+}
+
+/// The number of the host at an end.
+pub(crate) fn host_of(end: &str) -> Option<u64> {
+    u128::from_str_radix(end, 16).ok().map(|it| (it >> 64) as u64)
+}
+
+/// All of it. The end of the connection gets the name `end`.
+pub(crate) fn configuration(setting: &Setting, end: &str) -> String {
+    let protocol = if setting.tls.is_some() { "tls" } else { "tcp" };
+    let endpoint = |address: &str| quoted(&format!("{protocol}/{address}"));
+    let listen = setting.listen.as_deref().map(endpoint).unwrap_or_default();
+    let dialled: Vec<_> = setting.dialled().map(endpoint).collect();
+    let sessions = setting.peers.len() * 2 + 8;
+    let ports = setting.outgoing.iter().map(|it| it.bytes);
+    let largest = ports.chain(setting.incoming.iter().map(|it| it.bytes)).max().unwrap_or(0);
+    let socket = (largest * 4).clamp(SOCKET_MIN, SOCKET_MAX);
+    // Header and echoes, key and attributes, and declarations, which are small.
+    let message = (largest + HEADER_LEN + 4096).clamp(SOCKET_MIN, MESSAGE_MAX + SOCKET_MIN);
+    let lease = LEASE.as_millis();
+    let buffers = format!("so_sndbuf: {socket}, so_rcvbuf: {socket}");
+    let tls = setting.tls.as_ref().map(|it| tls(it, &buffers)).unwrap_or_default();
+    let access = setting.tls.as_ref().map(|_| access(setting)).unwrap_or_default();
+    format!(
+        r#"{{
+mode: "peer", id: "{end}",
+listen: {{ endpoints: [{listen}], exit_on_failure: true, timeout_ms: 0 }},
+connect: {{
+  endpoints: [{}], exit_on_failure: false, timeout_ms: -1,
+  retry: {{ period_init_ms: 100, period_max_ms: 200, period_increase_factor: 2 }},
+}},
+open: {{ return_conditions: {{ connect_scouted: false, declares: false }} }},
+scouting: {{ delay: 0, multicast: {{ enabled: false }}, gossip: {{ enabled: false }} }},
+adminspace: {{ enabled: false }},
+{access}
+transport: {{
+  unicast: {{
+    open_timeout: 1000, accept_timeout: 1000, accept_pending: 16,
+    max_sessions: {sessions}, max_links: 1, qos: {{ enabled: true }},
+  }},
+  link: {{
+    protocols: ["{protocol}"],
+    tx: {{
+      lease: {lease}, keep_alive: 4,
+      queue: {{
+        size: {{
+          control: 2, real_time: 4, interactive_high: 8, interactive_low: 1, data_high: 1,
+          data: 1, data_low: 1, background: 1,
+        }},
+        congestion_control: {{
+          drop: {{ wait_before_drop: 1000, max_wait_before_drop_fragments: 20000 }},
+          block: {{ wait_before_close: 200000 }},
+        }},
+        allocation: {{ mode: "lazy" }},
+      }},
+    }},
+    rx: {{ max_message_size: {message} }},
+    tcp: {{ {buffers} }},
+    {tls}
+  }},
+}},
+}}"#,
+        dialled.join(", ")
+    )
+}
+
+fn tls(files: &TlsFiles, buffers: &str) -> String {
+    let path = |it: &Path| quoted(&it.display().to_string());
+    let (certificate, key) = (path(&files.certificate), path(&files.key));
+    format!(
+        "tls: {{ root_ca_certificate: {}, enable_mtls: true, verify_name_on_connect: true, \
+         close_link_on_expiration: true, listen_certificate: {certificate}, \
+         listen_private_key: {key}, connect_certificate: {certificate}, \
+         connect_private_key: {key}, {buffers} }},",
+        path(&files.authority)
+    )
+}
+
+/// Who may do what: each peer may send under its own name and hear what this host sends, and
+/// nobody may do anything else. Who a peer is says the common name of its certificate.
+fn access(setting: &Setting) -> String {
+    let own = &setting.host;
+    // `**` stands for no part that begins with '@'.
+    let keys = |host: &str| {
+        let all = format!("sinew/{}/{host}/**", setting.graph);
+        format!("{}, {}", quoted(&all), quoted(&stamp_key(&setting.graph, host)))
+    };
+    let token = |host: &str| quoted(&alive_key(&setting.graph, host));
+    let (mut rules, mut subjects, mut policies) = (String::new(), String::new(), String::new());
+    for (at, peer) in setting.peers.iter().map(|it| &it.name).enumerate() {
+        let rows = [
+            ("ingress", r#""put""#, keys(peer)),
+            ("egress", r#""declare_subscriber""#, keys(peer)),
+            ("egress", r#""put""#, keys(own)),
+            ("ingress", r#""declare_subscriber""#, keys(own)),
+            ("ingress", r#""liveliness_token""#, token(peer)),
+            ("egress", r#""liveliness_token""#, token(own)),
+            ("egress", r#""declare_liveliness_subscriber", "liveliness_query""#, token(peer)),
+            ("ingress", r#""declare_liveliness_subscriber", "liveliness_query""#, token(own)),
+        ];
+        let mut names = Vec::new();
+        for (number, (flow, messages, keys)) in rows.into_iter().enumerate() {
+            names.push(format!(r#""r{at}_{number}""#));
+            let _ = writeln!(
+                rules,
+                "{{ id: \"r{at}_{number}\", permission: \"allow\", flows: [\"{flow}\"], \
+                 messages: [{messages}], key_exprs: [{keys}] }},"
+            );
+        }
+        let _ = writeln!(
+            subjects,
+            r#"{{ id: "h{at}", cert_common_names: [{}], link_protocols: ["tls"] }},"#,
+            quoted(peer)
+        );
+        let names = names.join(", ");
+        let _ = writeln!(policies, r#"{{ rules: [{names}], subjects: ["h{at}"] }},"#);
+    }
+    format!(
+        "access_control: {{ enabled: true, default_permission: \"deny\",\nrules: [\n{rules}],\n\
+         subjects: [\n{subjects}],\npolicies: [\n{policies}] }},"
+    )
+}
+
+/// A text as JSON.
+fn quoted(text: &str) -> String {
+    let sign = |sign: char| match sign {
+        '"' | '\\' => format!("\\{sign}"),
+        sign if sign.is_control() => format!("\\u{:04x}", u32::from(sign)),
+        sign => sign.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(sign).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_tells_whose_it_is() {
+        for host in [1, u64::MAX, sinew_hosts::host_number("arm")] {
+            assert_eq!(host_of(&end_name(host, 7)), Some(host));
+        }
+        assert_eq!(host_of("none"), None);
+    }
+
+    #[test]
+    fn a_text_is_a_text_whatever_is_in_it() {
+        assert_eq!(quoted("a\"b\\c\n"), r#""a\"b\\c\u000a""#);
+    }
+}

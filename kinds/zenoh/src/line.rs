@@ -1,0 +1,170 @@
+//! One session of zenoh, from its opening to its end, with the thread that sends over it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sinew_hosts::{host_number, stamp_key};
+use zenoh::liveliness::LivelinessToken;
+use zenoh::pubsub::Publisher;
+use zenoh::qos::{CongestionControl, Priority};
+use zenoh::sample::Locality;
+use zenoh::{Config, Session, Wait};
+
+use crate::configuration::{alive_key, configuration, end_name, incoming_key, outgoing_key};
+use crate::shared::Shared;
+use crate::waiting::Next;
+
+/// Between two looks for a time to say a stamp, at most, while zenoh refuses them.
+const REFUSED: Duration = Duration::from_millis(100);
+
+/// A session, and what was declared in it.
+pub(crate) struct Line {
+    session: Session,
+    alive: LivelinessToken,
+    sends: thread::JoinHandle<()>,
+}
+
+impl Line {
+    /// Opens one. Returns at once, whether or not another host is there.
+    pub(crate) fn open(shared: &Arc<Shared>) -> Result<Line, String> {
+        let setting = &shared.setting;
+        let end = end_name(shared.own.0, fastrand::u64(1..));
+        let config = Config::from_json5(&configuration(setting, &end))
+            .map_err(|error| format!("zenoh takes no such setting: {error}"))?;
+        let session = zenoh::open(config).wait().map_err(|error| match &setting.listen {
+            Some(address) => format!("cannot listen at '{address}': {error}"),
+            None => format!("cannot begin: {error}"),
+        })?;
+        let said = |error: zenoh::Error| format!("zenoh: {error}");
+        hear(shared, &session).map_err(said)?;
+        let key = alive_key(&setting.graph, &setting.host);
+        let alive = session.liveliness().declare_token(key).wait().map_err(said)?;
+        // Stamps go before messages: who waits behind them makes the others' commands old.
+        let stamp_key = stamp_key(&setting.graph, &setting.host);
+        let stamps = publisher(&session, stamp_key, Priority::RealTime).map_err(said)?;
+        let ports = (0..setting.outgoing.len())
+            .map(|it| publisher(&session, outgoing_key(setting, it), Priority::InteractiveHigh));
+        let ports = ports.collect::<Result<Vec<_>, _>>().map_err(said)?;
+        let line = shared.waiting.begin_line();
+        let for_thread = Arc::clone(shared);
+        let sends = thread::Builder::new()
+            .name("mirror-sends".into())
+            .spawn(move || send(&for_thread, line, &stamps, &ports))
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Line { session, alive, sends })
+    }
+
+    /// Its session: for questions, without holding the line.
+    pub(crate) fn session(&self) -> Session {
+        self.session.clone()
+    }
+
+    /// Ends it. Whether that was done in `time`; else it is done some time later.
+    pub(crate) fn close(self, shared: &Shared, time: Duration) -> bool {
+        shared.waiting.begin_line();
+        let (done, closed) = mpsc::channel();
+        let close = move || {
+            // Both are gone with the session; what zenoh says of it helps nobody.
+            let _ = self.alive.undeclare().wait();
+            let _ = self.session.close().wait();
+            let _ = self.sends.join();
+            let _ = done.send(());
+        };
+        let thread = thread::Builder::new().name("mirror-closes".into()).spawn(close);
+        let is_closed = thread.is_ok() && closed.recv_timeout(time).is_ok();
+        for mut peer in shared.peers() {
+            (peer.is_linked, peer.is_alive) = (false, false);
+        }
+        is_closed
+    }
+}
+
+/// Declares what is to be heard. What zenoh calls reads bytes, puts them in their place and
+/// returns: while it works, nothing else comes over that connection. A panic in it would end the
+/// connection's reading for ever.
+fn hear(shared: &Arc<Shared>, session: &Session) -> zenoh::Result<()> {
+    let setting = &shared.setting;
+    for port in 0..setting.incoming.len() {
+        let shared = Arc::clone(shared);
+        let subscriber = session.declare_subscriber(incoming_key(setting, port));
+        let take = move |payload: &zenoh::bytes::ZBytes| {
+            if shared.inboxes[port].fits(payload.len()) {
+                shared.arrive(port, &payload.to_bytes());
+            }
+        };
+        let take = move |it: zenoh::sample::Sample| guarded(|| take(it.payload()));
+        subscriber.allowed_origin(Locality::Remote).callback(take).background().wait()?;
+    }
+    for (peer, name) in setting.peers.iter().map(|it| &it.name).enumerate() {
+        let for_stamps = Arc::clone(shared);
+        let subscriber = session.declare_subscriber(stamp_key(&setting.graph, name));
+        let take = move |payload: &zenoh::bytes::ZBytes| {
+            if for_stamps.is_stamp(payload.len()) {
+                for_stamps.hear(peer, &payload.to_bytes());
+            }
+        };
+        let take = move |it: zenoh::sample::Sample| guarded(|| take(it.payload()));
+        subscriber.allowed_origin(Locality::Remote).callback(take).background().wait()?;
+        let for_token = Arc::clone(shared);
+        let key = alive_key(&setting.graph, name);
+        let token = session.liveliness().declare_subscriber(key).history(true);
+        let set = move |is_alive| for_token.peer(peer).is_alive = is_alive;
+        let set = move |it: zenoh::sample::Sample| {
+            guarded(|| set(matches!(it.kind(), zenoh::sample::SampleKind::Put)));
+        };
+        token.callback(set).background().wait()?;
+    }
+    Ok(())
+}
+
+fn guarded(take: impl FnOnce()) {
+    // Its message was told on standard error.
+    let _ = catch_unwind(AssertUnwindSafe(take));
+}
+
+fn publisher(
+    session: &Session,
+    key: String,
+    priority: Priority,
+) -> zenoh::Result<Publisher<'static>> {
+    session
+        .declare_publisher(key)
+        .congestion_control(CongestionControl::Drop)
+        .priority(priority)
+        .express(true)
+        .allowed_destination(Locality::Remote)
+        .wait()
+}
+
+/// What the sending thread does, until another line begins.
+fn send(shared: &Shared, line: u64, stamps: &Publisher<'_>, ports: &[Publisher<'_>]) {
+    let period = shared.setting.stamps();
+    let mut due = Instant::now();
+    loop {
+        match shared.waiting.next(line, due) {
+            Next::Message(port, bytes) => {
+                if ports[port].put(bytes).wait().is_err() {
+                    shared.waiting.refused();
+                }
+            }
+            Next::Stamp => {
+                let is_said = stamps.put(shared.stamp()).wait().is_ok();
+                due = Instant::now() + if is_said { period } else { period.max(REFUSED) };
+            }
+            Next::Over => return,
+        }
+    }
+}
+
+/// The numbers of the hosts to which a session has a connection. May wait for zenoh.
+pub(crate) fn linked(session: &Session) -> Vec<u64> {
+    let ends = session.info().peers_zid().wait();
+    ends.filter_map(|end| crate::configuration::host_of(&end.to_string())).collect()
+}
+
+/// The numbers of all peers, in their order.
+pub(crate) fn peer_numbers(shared: &Shared) -> Vec<u64> {
+    shared.setting.peers.iter().map(|it| host_number(&it.name)).collect()
+}

@@ -1,0 +1,193 @@
+//! The mirror of one host.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use sinew_hosts::{Header, Stamps, Turn};
+
+use crate::arrivals::Arrivals;
+use crate::certificate;
+use crate::inbox::IncomingCounts;
+use crate::line::Line;
+use crate::seen::HostSeen;
+use crate::setting::Setting;
+use crate::shared::{Shared, unix_ns};
+use crate::watch::Watched;
+
+/// Carries what one host says to the others, and what they say.
+///
+/// It works in turns, so that a host that stood still makes no old message young
+/// ([`Stamps`]): [`begin`](Mirror::begin), then read and [`send`](Mirror::send) all that is there,
+/// then [`end`](Mirror::end).
+pub struct Mirror {
+    watched: Arc<Watched>,
+    /// Watches the session.
+    watcher: Option<thread::JoinHandle<()>>,
+    stamps: Stamps,
+    turn: Option<Turn>,
+    /// Messages sent so far, of each outgoing port.
+    sequences: Vec<u64>,
+    arrivals: Arrivals,
+}
+
+/// What became of messages since the mirror was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MirrorCounts {
+    /// Those that came, of all incoming ports.
+    pub incoming: IncomingCounts,
+    /// Those of this host that were never given to the network: the sending thread hung, or zenoh
+    /// had no session.
+    pub unsent: u64,
+    /// Stamps of others that were no stamps.
+    pub malformed_stamps: u64,
+    /// Sessions that were dead and opened again.
+    pub reopened: u64,
+    /// Why there is no session, if there is none.
+    pub trouble: Option<String>,
+}
+
+impl Mirror {
+    /// Opens it. Returns at once, whether or not another host is there: they join as they come.
+    ///
+    /// # Errors
+    /// The setting is wrong, a file of TLS is missing or no longer valid or is another host's, or
+    /// it cannot listen where it should.
+    pub fn open(setting: &Setting) -> Result<Mirror, String> {
+        setting.check()?;
+        if let Some(tls) = &setting.tls {
+            certificate::check(tls, &setting.host, setting.listen.is_some())?;
+        }
+        if let Some(address) = &setting.listen {
+            // Only for the error, which zenoh tells at greater length.
+            std::net::TcpListener::bind(address)
+                .map_err(|error| format!("cannot listen at '{address}': {error}"))?;
+        }
+        // A life is never zero, which is what a header of nobody has.
+        let shared = Arc::new(Shared::new(setting, fastrand::u64(1..)));
+        let arrivals = shared.arrivals.clone();
+        let line = Line::open(&shared)?;
+        let watched = Arc::new(Watched::new(shared, line));
+        let for_thread = Arc::clone(&watched);
+        let watcher = thread::Builder::new()
+            .name("mirror-watches".into())
+            .spawn(move || for_thread.watch())
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Mirror {
+            watched,
+            watcher: Some(watcher),
+            stamps: Stamps::default(),
+            turn: None,
+            sequences: vec![0; setting.outgoing.len()],
+            arrivals,
+        })
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.watched.shared
+    }
+
+    /// The number of this life of this host.
+    pub fn life(&self) -> u64 {
+        self.shared().own.1
+    }
+
+    /// Begins a turn: before the first message is read.
+    pub fn begin(&mut self) {
+        let version = self.shared().setting.version;
+        let heard: Vec<_> = self.shared().peers().filter_map(|it| it.echo(version)).collect();
+        heard.into_iter().for_each(|(echo, _)| self.stamps.hear(echo));
+        self.turn = Some(self.stamps.begin());
+    }
+
+    /// Sends a message of an outgoing port, with the stamps of the turn before. Never waits for the
+    /// network. Whether there was room; else the oldest that waits is dropped for it, and counted.
+    ///
+    /// # Panics
+    /// If the message has another length than those of the port.
+    pub fn send(&mut self, outgoing: usize, message: &[u8]) -> bool {
+        let port = &self.shared().setting.outgoing[outgoing];
+        assert_eq!(message.len(), port.bytes, "bytes of '{}.{}'", port.node, port.port);
+        self.sequences[outgoing] += 1;
+        let header = Header {
+            life: self.life(),
+            sequence: self.sequences[outgoing],
+            sent_unix_ns: unix_ns(),
+            echoes: self.stamps.echoes().to_vec(),
+        };
+        self.shared().waiting.put(outgoing, header.write(message))
+    }
+
+    /// Ends the turn: after the last message was read.
+    pub fn end(&mut self) {
+        if let Some(turn) = self.turn.take() {
+            self.stamps.end(turn);
+        }
+    }
+
+    /// The next message of an incoming port that is fresh now, and the stamp of this host that it
+    /// bears, ns by the setting's clock. Without an age limit the stamp is only a number of its
+    /// time.
+    ///
+    /// # Panics
+    /// If `bytes` has another length than the messages of the port.
+    pub fn receive(&mut self, incoming: usize, bytes: &mut [u8]) -> Option<u64> {
+        let shared = self.shared();
+        let port = &shared.setting.incoming[incoming];
+        assert_eq!(bytes.len(), port.bytes, "bytes of '{}.{}'", port.node, port.port);
+        shared.inboxes[incoming].take(shared.now_ns(), bytes)
+    }
+
+    /// Sleeps until something came since the last call, `time` at most. Whether something did:
+    /// then each incoming port is to be emptied.
+    pub fn wait(&mut self, time: Duration) -> bool {
+        self.arrivals.wait(time)
+    }
+
+    /// The same for another thread.
+    pub fn arrivals(&self) -> Arrivals {
+        self.arrivals.clone()
+    }
+
+    /// The other hosts, in the setting's order.
+    pub fn hosts(&self) -> Vec<HostSeen> {
+        let (setting, now_ns) = (&self.shared().setting, self.shared().now_ns());
+        let peers = self.shared().peers().zip(&setting.peers);
+        peers.map(|(seen, peer)| seen.show(&peer.name, setting.version, now_ns)).collect()
+    }
+
+    /// What became of messages.
+    pub fn counted(&self) -> MirrorCounts {
+        let shared = self.shared();
+        let mut incoming = IncomingCounts::default();
+        shared.inboxes.iter().for_each(|it| incoming.add(&it.counts()));
+        let (reopened, trouble) = self.watched.reopened();
+        MirrorCounts {
+            incoming,
+            unsent: shared.waiting.unsent(),
+            malformed_stamps: shared.malformed_stamps(),
+            reopened,
+            trouble,
+        }
+    }
+
+    /// What became of those of one incoming port.
+    pub fn counted_at(&self, incoming: usize) -> IncomingCounts {
+        self.shared().inboxes[incoming].counts()
+    }
+
+    /// Ends it: the others see at once that it goes. Waits a few seconds at most.
+    pub fn close(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        self.watched.close();
+        // It may be at an end of a session that takes long; it ends by itself then.
+        if let Some(watcher) = self.watcher.take().filter(|it| it.is_finished()) {
+            let _ = watcher.join();
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What a mirror is told: who it is, who the others are, what crosses.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sinew_hosts::{ECHOES_MAX, host_number};
+
+/// The stamps of a host that judges nothing come so often.
+const STAMPS_MAX: Duration = Duration::from_millis(100);
+/// More often they never come: it would be more work than the messages are.
+const STAMPS_MIN: Duration = Duration::from_millis(2);
+/// Most bytes of a message between hosts. Past it, a picture that is lost costs more than it is
+/// worth, and should be packed first.
+pub(crate) const MESSAGE_MAX: usize = 16 << 20;
+/// Most messages that wait at one incoming port.
+const CAPACITY_MAX: usize = 65_536;
+
+/// What one host says to the others and hears from them.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The graph's name: hosts of other graphs are not heard.
+    pub graph: String,
+    /// This host.
+    pub host: String,
+    /// Of the graph's links between hosts: hosts with another one do not join.
+    pub version: u64,
+    /// Where it listens, such as `0.0.0.0:7447`; `None`: it only dials.
+    pub listen: Option<String>,
+    /// Every other host of the graph.
+    pub peers: Vec<Peer>,
+    /// Both sides show a certificate; `None`: anyone who reaches the port is believed.
+    pub tls: Option<TlsFiles>,
+    /// What this host sends.
+    pub outgoing: Vec<OutgoingPort>,
+    /// What it takes.
+    pub incoming: Vec<IncomingPort>,
+    /// The clock by which stamps are said and judged, ns: `CLOCK_MONOTONIC`, the one by which who
+    /// obeys judges once more.
+    pub now_ns: fn() -> u64,
+}
+
+/// Another host.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Its name. With TLS its certificate bears it as common name.
+    pub name: String,
+    /// Where it is reached, such as `10.0.0.5:7447`; with TLS its certificate is valid for the part
+    /// before the port. Given for exactly those hosts that listen: both sides decide by it who
+    /// dials.
+    pub address: Option<String>,
+}
+
+/// Files in PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The authority that has signed the certificates of all hosts. It signs nothing else: whoever
+    /// has a certificate of it may join the handshake, though no more.
+    pub authority: PathBuf,
+    /// This host's certificate, and those between it and the authority, if any. Its common name is
+    /// the host's name; it is for servers and clients.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// A port whose messages go to other hosts.
+#[derive(Clone, Debug)]
+pub struct OutgoingPort {
+    /// The node that sends.
+    pub node: String,
+    /// Its output.
+    pub port: String,
+    /// Of the type of its messages.
+    pub hash: u32,
+    /// Bytes of a message.
+    pub bytes: usize,
+}
+
+/// A port whose messages come from another host.
+#[derive(Clone, Debug)]
+pub struct IncomingPort {
+    /// The host that sends.
+    pub from: String,
+    /// The node there.
+    pub node: String,
+    /// Its output.
+    pub port: String,
+    /// Of the type of its messages.
+    pub hash: u32,
+    /// Bytes of a message.
+    pub bytes: usize,
+    /// Oldest stamp that is obeyed, ns; `None`: however old it is. Messages of a life that is over
+    /// and those that were seen before are not taken in either case.
+    pub after_ns: Option<u64>,
+    /// Only the newest message waits: delivery `latest`.
+    pub newest_only: bool,
+    /// Else so many wait; one more makes the oldest go.
+    pub capacity: usize,
+}
+
+impl Setting {
+    /// What is wrong with it.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let ports = self.outgoing.iter().map(|it| (&it.node, &it.port, it.bytes));
+        let ports: Vec<_> =
+            ports.chain(self.incoming.iter().map(|it| (&it.node, &it.port, it.bytes))).collect();
+        let names =
+            [&self.graph, &self.host].into_iter().chain(self.peers.iter().map(|it| &it.name));
+        names.chain(ports.iter().map(|it| it.1)).try_for_each(|it| part(it))?;
+        ports.iter().flat_map(|it| it.0.split('/')).try_for_each(part)?;
+        if let Some((node, port, bytes)) = ports.iter().find(|it| it.2 > MESSAGE_MAX) {
+            return Err(format!("'{node}.{port}': {bytes} bytes, at most {MESSAGE_MAX}"));
+        }
+        if self.peers.len() > ECHOES_MAX {
+            return Err(format!("{} other hosts, at most {ECHOES_MAX}", self.peers.len()));
+        }
+        let mut seen = HashSet::from([host_number(&self.host)]);
+        if let Some(twice) = self.peers.iter().find(|it| !seen.insert(host_number(&it.name))) {
+            return Err(format!("there are two hosts '{}'", twice.name));
+        }
+        for port in &self.incoming {
+            let IncomingPort { from, node, port, capacity, newest_only, .. } = port;
+            if self.peer(from).is_none() {
+                return Err(format!("'{node}.{port}' comes from '{from}', which is no other host"));
+            }
+            if !newest_only && !(1..=CAPACITY_MAX).contains(capacity) {
+                return Err(format!("'{node}.{port}': capacity {capacity}, 1 to {CAPACITY_MAX}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of a peer among them.
+    pub(crate) fn peer(&self, name: &str) -> Option<usize> {
+        self.peers.iter().position(|it| it.name == name)
+    }
+
+    /// Between two stamps of this host: a quarter of what the strictest of its ports takes.
+    pub(crate) fn stamps(&self) -> Duration {
+        let strictest = self.incoming.iter().filter_map(|it| it.after_ns).min();
+        let quarter = strictest.map_or(STAMPS_MAX, |it| Duration::from_nanos(it / 4));
+        quarter.clamp(STAMPS_MIN, STAMPS_MAX)
+    }
+
+    /// The addresses that it dials.
+    pub(crate) fn dialled(&self) -> impl Iterator<Item = &str> {
+        let dials = |peer: &&Peer| {
+            dials((&self.host, self.listen.is_some()), (&peer.name, peer.address.is_some()))
+        };
+        self.peers.iter().filter(dials).filter_map(|it| it.address.as_deref())
+    }
+}
+
+/// Whether the first of two hosts dials the second, each with whether it listens. One of them does:
+/// if both did, the end of one connection could leave one direction dead
+/// (zenoh's issue 2806). Who stands later in the alphabet dials, if there is somebody to dial.
+fn dials(own: (&str, bool), other: (&str, bool)) -> bool {
+    other.1 && (own.0 > other.0 || !own.1)
+}
+
+/// Whether a name can be a part of a key.
+fn part(name: &str) -> Result<(), String> {
+    let is_wild = |sign| matches!(sign, '*' | '$' | '#' | '?' | '/' | '"' | '\\');
+    match name.is_empty() || name.starts_with('@') || name.contains(is_wild) {
+        true => Err(format!("'{name}' cannot be a part of a key of zenoh; name it otherwise")),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_one_of_two_hosts_dials_if_one_listens() {
+        for (a, b) in [(false, false), (false, true), (true, false), (true, true)] {
+            let calls = [dials(("a", a), ("b", b)), dials(("b", b), ("a", a))];
+            let count = calls.iter().filter(|it| **it).count();
+            assert_eq!(count, usize::from(a || b), "a listens: {a}, b listens: {b}");
+        }
+        assert!(dials(("b", true), ("a", true)), "the later one dials");
+    }
+
+    #[test]
+    fn stamps_come_four_times_in_what_the_strictest_port_takes() {
+        let port = |after_ns| IncomingPort {
+            from: "b".into(),
+            node: "n".into(),
+            port: "p".into(),
+            hash: 1,
+            bytes: 8,
+            after_ns,
+            newest_only: true,
+            capacity: 0,
+        };
+        let setting = |afters: &[Option<u64>]| Setting {
+            graph: "g".into(),
+            host: "a".into(),
+            version: 1,
+            listen: None,
+            peers: vec![Peer { name: "b".into(), address: None }],
+            tls: None,
+            outgoing: vec![],
+            incoming: afters.iter().copied().map(port).collect(),
+            now_ns: || 0,
+        };
+        let ms = Duration::from_millis;
+        assert_eq!(setting(&[None]).stamps(), ms(100));
+        assert_eq!(setting(&[None, Some(80_000_000), Some(40_000_000)]).stamps(), ms(10));
+        assert_eq!(setting(&[Some(1_000_000)]).stamps(), ms(2));
+        assert_eq!(setting(&[None]).check(), Ok(()));
+        let mut wrong = setting(&[None]);
+        wrong.incoming[0].node = "a/*".into();
+        assert!(wrong.check().is_err_and(|it| it.contains("'*' cannot be")));
+        wrong = setting(&[None]);
+        wrong.peers[0].name = "a".into();
+        assert!(wrong.check().is_err_and(|it| it.contains("two hosts 'a'")));
+    }
+}

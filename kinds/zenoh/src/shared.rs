@@ -1,0 +1,119 @@
+//! What the threads of a mirror share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sinew_hosts::{Header, host_number};
+
+use crate::arrivals::Arrivals;
+use crate::frame::{STAMP_LEN_MAX, StampFrame};
+use crate::inbox::Inbox;
+use crate::seen::Seen;
+use crate::setting::{IncomingPort, Setting};
+use crate::waiting::Waiting;
+
+/// Everything that outlives a connection.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) setting: Setting,
+    /// This host's number, and its life.
+    pub(crate) own: (u64, u64),
+    pub(crate) inboxes: Vec<Inbox>,
+    pub(crate) waiting: Waiting,
+    pub(crate) arrivals: Arrivals,
+    peers: Vec<Mutex<Seen>>,
+    /// Stamp frames that were said.
+    stamps: AtomicU64,
+    malformed_stamps: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(setting: &Setting, life: u64) -> Shared {
+        let own = (host_number(&setting.host), life);
+        let inbox = |port: &IncomingPort| {
+            // The setting was checked.
+            let peer = setting.peer(&port.from).unwrap_or_default();
+            Inbox::new(port, peer, own)
+        };
+        Shared {
+            own,
+            inboxes: setting.incoming.iter().map(inbox).collect(),
+            waiting: Waiting::new(setting.outgoing.len()),
+            arrivals: Arrivals::default(),
+            peers: setting.peers.iter().map(|_| Mutex::default()).collect(),
+            stamps: AtomicU64::new(0),
+            malformed_stamps: AtomicU64::new(0),
+            setting: setting.clone(),
+        }
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        (self.setting.now_ns)()
+    }
+
+    /// What is known of a peer.
+    pub(crate) fn peer(&self, peer: usize) -> MutexGuard<'_, Seen> {
+        self.peers[peer].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn peers(&self) -> impl Iterator<Item = MutexGuard<'_, Seen>> {
+        (0..self.peers.len()).map(|it| self.peer(it))
+    }
+
+    /// Whether so many bytes can be a stamp frame; what cannot is counted and need not be looked at.
+    pub(crate) fn is_stamp(&self, len: usize) -> bool {
+        let is_stamp = len <= STAMP_LEN_MAX;
+        if !is_stamp {
+            // A count; it orders nothing.
+            self.malformed_stamps.fetch_add(1, Ordering::Relaxed);
+        }
+        is_stamp
+    }
+
+    /// A stamp frame of a peer came.
+    pub(crate) fn hear(&self, peer: usize, bytes: &[u8]) {
+        let Ok(frame) = StampFrame::read(bytes) else {
+            // A count; it orders nothing.
+            self.malformed_stamps.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let number = host_number(&self.setting.peers[peer].name);
+        self.peer(peer).hear(number, &frame, self.own, self.now_ns());
+    }
+
+    /// A message for an incoming port came.
+    pub(crate) fn arrive(&self, port: usize, bytes: &[u8]) {
+        let inbox = &self.inboxes[port];
+        let joined = self.peer(inbox.peer).joined(self.setting.version);
+        if inbox.arrive(bytes, joined, self.now_ns()) {
+            self.arrivals.ring();
+        }
+    }
+
+    /// The stamp of this host, as it is to be sent now.
+    pub(crate) fn stamp(&self) -> Vec<u8> {
+        let version = self.setting.version;
+        let heard: Vec<_> = self.peers().filter_map(|it| it.echo(version)).collect();
+        let now_ns = self.now_ns();
+        let header = Header {
+            life: self.own.1,
+            // Only who sends counts, one thread at a time.
+            sequence: self.stamps.fetch_add(1, Ordering::Relaxed) + 1,
+            sent_unix_ns: unix_ns(),
+            echoes: heard.iter().map(|it| it.0).collect(),
+        };
+        let held_ns = heard.iter().map(|it| now_ns.saturating_sub(it.1)).collect();
+        StampFrame { header, stamp_ns: now_ns, version, held_ns }.write()
+    }
+
+    pub(crate) fn malformed_stamps(&self) -> u64 {
+        self.malformed_stamps.load(Ordering::Relaxed)
+    }
+}
+
+/// By the clock on the wall, for logs. Nothing is judged by it.
+pub(crate) fn unix_ns() -> u64 {
+    // A clock before 1970 is wrong anyway.
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}

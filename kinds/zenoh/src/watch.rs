@@ -1,0 +1,202 @@
+//! Looks after the session: one whose connection is open and says nothing is closed and opened
+//! again. Zenoh has ways to end there, and does not come out of all of them by itself.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::configuration::LEASE;
+use crate::line::{self, Line};
+use crate::shared::Shared;
+
+/// A peer with an open connection that is silent for so long, or a message that is being sent for
+/// so long: the session is opened again.
+const DEAD: Duration = LEASE.saturating_mul(10);
+/// Between two openings, at first; twice as long after each that has not helped.
+const PAUSE_MIN: Duration = Duration::from_secs(5);
+/// The same, at most: a peer of another kind must not keep all others from talking.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// Most that an end is waited for; zenoh takes long while it dials somebody who is not there.
+const CLOSE: Duration = Duration::from_secs(3);
+
+/// A mirror's session, and what is to be with it.
+pub(crate) struct Watched {
+    pub(crate) shared: Arc<Shared>,
+    state: Mutex<Care>,
+    wake: Condvar,
+}
+
+struct Care {
+    /// None while it is being opened again, or could not be.
+    line: Option<Line>,
+    is_over: bool,
+    reopened: u64,
+    trouble: Option<String>,
+}
+
+impl Watched {
+    pub(crate) fn new(shared: Arc<Shared>, line: Line) -> Watched {
+        let care = Care { line: Some(line), is_over: false, reopened: 0, trouble: None };
+        Watched { shared, state: Mutex::new(care), wake: Condvar::new() }
+    }
+
+    fn care(&self) -> MutexGuard<'_, Care> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often the session was opened again, and why it could not be, if it could not.
+    pub(crate) fn reopened(&self) -> (u64, Option<String>) {
+        let care = self.care();
+        (care.reopened, care.trouble.clone())
+    }
+
+    /// Ends the session and the watching.
+    pub(crate) fn close(&self) {
+        let mut care = self.care();
+        care.is_over = true;
+        let line = care.line.take();
+        drop(care);
+        self.wake.notify_all();
+        if let Some(line) = line {
+            line.close(&self.shared, CLOSE);
+        }
+    }
+
+    /// Watches until [`close`](Watched::close).
+    pub(crate) fn watch(&self) {
+        let mut doubts = Doubts::new(self.shared.setting.peers.len());
+        let numbers = line::peer_numbers(&self.shared);
+        loop {
+            let care = self.care();
+            let waited = self.wake.wait_timeout_while(care, LEASE, |care| !care.is_over);
+            let care = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if care.is_over {
+                return;
+            }
+            let session = care.line.as_ref().map(Line::session);
+            // Nobody waits for the answer but this thread.
+            drop(care);
+            let Some(session) = session else {
+                self.open();
+                continue;
+            };
+            let linked = line::linked(&session);
+            drop(session);
+            let now_ns = self.shared.now_ns();
+            let silent = self.shared.peers().zip(&numbers).map(|(mut peer, number)| {
+                peer.is_linked = linked.contains(number);
+                (peer.is_linked, peer.silent_ns(now_ns))
+            });
+            let busy = self.shared.waiting.busy().map(|it| it.elapsed());
+            if doubts.is_dead(Instant::now(), silent, busy) {
+                self.reopen();
+            }
+        }
+    }
+
+    fn reopen(&self) {
+        let Some(line) = self.care().line.take() else { return };
+        line.close(&self.shared, CLOSE);
+        self.care().reopened += 1;
+        self.open();
+    }
+
+    fn open(&self) {
+        let opened = Line::open(&self.shared);
+        let mut care = self.care();
+        match opened {
+            Ok(line) if care.is_over => {
+                drop(care);
+                line.close(&self.shared, CLOSE);
+            }
+            Ok(line) => (care.line, care.trouble) = (Some(line), None),
+            Err(trouble) => care.trouble = Some(trouble),
+        }
+    }
+}
+
+/// Decides whether a session is dead.
+struct Doubts {
+    /// Since when each peer's connection is open, as far as was seen.
+    linked: Vec<Option<Instant>>,
+    /// When the session was found dead last.
+    last: Option<Instant>,
+    pause: Duration,
+}
+
+impl Doubts {
+    fn new(peers: usize) -> Doubts {
+        Doubts { linked: vec![None; peers], last: None, pause: PAUSE_MIN }
+    }
+
+    /// By each peer's connection and silence, and how long the sending thread is at one message.
+    fn is_dead(
+        &mut self,
+        now: Instant,
+        peers: impl Iterator<Item = (bool, Option<u64>)>,
+        busy: Option<Duration>,
+    ) -> bool {
+        let mut is_dead = busy.is_some_and(|it| it >= DEAD);
+        for ((is_linked, silent_ns), since) in peers.zip(&mut self.linked) {
+            let linked = is_linked.then(|| *since.get_or_insert(now));
+            *since = linked;
+            let is_old = linked.is_some_and(|it| now.duration_since(it) >= DEAD);
+            let is_silent = silent_ns.is_none_or(|it| u128::from(it) >= DEAD.as_nanos());
+            is_dead |= is_old && is_silent;
+        }
+        if !is_dead {
+            if self.last.is_some_and(|it| now.duration_since(it) > PAUSE_MAX) {
+                (self.last, self.pause) = (None, PAUSE_MIN);
+            }
+            return false;
+        }
+        if let Some(last) = self.last {
+            if now.duration_since(last) < self.pause {
+                return false;
+            }
+            self.pause = (self.pause * 2).min(PAUSE_MAX);
+        }
+        self.last = Some(now);
+        self.linked.fill(None);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    const NEVER: [u64; 0] = [];
+
+    /// When it is found dead in five minutes, in seconds, by looks half a second apart.
+    fn dead(mut of: impl FnMut(u64) -> ((bool, Option<u64>), Option<Duration>)) -> Vec<u64> {
+        let (start, mut doubts) = (Instant::now(), Doubts::new(1));
+        let mut look = |ms: &u64| {
+            let (peer, busy) = of(*ms);
+            doubts.is_dead(start + MS * *ms as u32, [peer].into_iter(), busy)
+        };
+        let looks = (0..300_000).step_by(500).collect::<Vec<u64>>();
+        looks.into_iter().filter(|ms| look(ms)).map(|ms| ms / 1000).collect()
+    }
+
+    #[test]
+    fn an_open_connection_that_says_nothing_is_dead_and_tried_ever_more_seldom() {
+        assert_eq!(dead(|_| ((true, None), None)), [5, 10, 20, 40, 80, 140, 200, 260]);
+        let old = Some(DEAD.as_nanos() as u64);
+        assert_eq!(dead(|_| ((true, old), None))[..2], [5, 10]);
+    }
+
+    #[test]
+    fn who_is_heard_or_not_connected_is_left_alone() {
+        assert_eq!(dead(|_| ((true, Some(1_000_000)), None)), NEVER);
+        assert_eq!(dead(|_| ((false, None), None)), NEVER);
+        // It comes and goes.
+        assert_eq!(dead(|ms| ((ms % 4_000 != 0, None), None)), NEVER);
+    }
+
+    #[test]
+    fn a_message_that_is_sent_for_ever_is_a_dead_session() {
+        assert_eq!(dead(|_| ((false, None), Some(DEAD)))[..2], [0, 5]);
+    }
+}
