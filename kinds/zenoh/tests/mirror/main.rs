@@ -1,0 +1,9 @@
+//! Mirrors that talk to each other, over lines that fail and beside strangers.
+
+mod outage;
+mod proxy;
+mod python;
+mod stage;
+mod strangers;
+mod tls;
+mod two;

@@ -1,0 +1,129 @@
+//! Over a line that stands still and then delivers all that it held. `SINEW_OUTAGES` says how often
+//! that happens in all.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sinew_zenoh::Mirror;
+
+use crate::proxy::Proxy;
+use crate::stage::{free_address, incoming, now_ns, outgoing, said_ns, setting, turn, until};
+
+const AFTER_MS: u64 = 30;
+/// Pairs of hosts at once.
+const PAIRS: u64 = 4;
+/// Ports of the receiver: one that obeys nothing old, and its twin, which has no limit.
+const STRICT: usize = 0;
+const LAX: usize = 1;
+
+/// What outages have shown.
+#[derive(Debug, Default)]
+struct Shown {
+    outages: u64,
+    /// After which something came too late.
+    late_in: u64,
+    late: u64,
+    /// The oldest message that was handed out, ns: with the limit, and without.
+    oldest_ns: [u64; 2],
+    received: u64,
+}
+
+struct Pair {
+    proxy: Proxy,
+    receiver: Mirror,
+    sender: Mirror,
+    shown: Shown,
+}
+
+impl Pair {
+    fn open() -> Pair {
+        let address = free_address();
+        let proxy = Proxy::to(&address);
+        let mut a = setting("a", Some(&address), &[("b", None)]);
+        let mut b = setting("b", None, &[("a", Some(&proxy.address))]);
+        b.outgoing.push(outgoing("x", 8));
+        a.incoming = vec![incoming("b", "x", 8, Some(AFTER_MS)), incoming("b", "x", 8, None)];
+        let (receiver, sender) = (Mirror::open(&a).expect("a"), Mirror::open(&b).expect("b"));
+        Pair { proxy, receiver, sender, shown: Shown::default() }
+    }
+
+    /// The sender writes what time it is, the receiver takes what is there.
+    fn pass(&mut self) {
+        let written = now_ns();
+        turn(&mut self.sender, &[&written.to_le_bytes()]);
+        for port in [STRICT, LAX] {
+            let mut bytes = [0; 8];
+            while self.receiver.receive(port, &mut bytes).is_some() {
+                // By the clock that it was judged by.
+                let age_ns = said_ns() - u64::from_le_bytes(bytes);
+                let oldest = &mut self.shown.oldest_ns[port];
+                *oldest = age_ns.max(*oldest);
+            }
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+
+    fn pass_for(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            self.pass();
+        }
+    }
+
+    fn talks(&mut self) {
+        let before = self.receiver.counted_at(STRICT).received;
+        until("fresh messages", || {
+            self.pass();
+            self.receiver.counted_at(STRICT).received >= before + 5
+        });
+    }
+
+    fn outage(&mut self, time: Duration) {
+        let before = self.receiver.counted_at(STRICT).late;
+        self.proxy.set_open(false);
+        self.pass_for(time);
+        self.proxy.set_open(true);
+        self.talks();
+        let late = self.receiver.counted_at(STRICT).late - before;
+        self.shown.outages += 1;
+        self.shown.late += late;
+        self.shown.late_in += u64::from(late > 0);
+    }
+}
+
+/// One in ten is longer than zenoh's lease, so that the connection ends in it.
+fn length(random: &mut fastrand::Rng) -> Duration {
+    Duration::from_millis(if random.u8(..10) == 0 {
+        random.u64(600..2000)
+    } else {
+        random.u64(50..400)
+    })
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "how much was shown")]
+fn nothing_old_is_obeyed_after_an_outage() {
+    let outages = std::env::var("SINEW_OUTAGES").ok().and_then(|it| it.parse().ok());
+    let outages: u64 = outages.unwrap_or(12);
+    let run = |seed: u64| {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut pair = Pair::open();
+        pair.talks();
+        (0..outages.div_ceil(PAIRS)).for_each(|_| pair.outage(length(&mut random)));
+        pair.shown.received = pair.receiver.counted_at(STRICT).received;
+        pair.shown
+    };
+    let shown: Vec<_> = thread::scope(|scope| {
+        let pairs: Vec<_> = (0..PAIRS).map(|seed| scope.spawn(move || run(seed))).collect();
+        pairs.into_iter().map(|it| it.join().expect("it ends")).collect()
+    });
+    for shown in shown {
+        eprintln!("{shown:?}");
+        let [strict_ns, lax_ns] = shown.oldest_ns;
+        assert!(strict_ns <= AFTER_MS * 1_000_000, "one of {strict_ns} ns was obeyed");
+        assert!(shown.late > 0, "not shown: nothing came late");
+        assert!(shown.late_in * 2 >= shown.outages, "not shown by most outages: {shown:?}");
+        // Without the limit they would have been obeyed.
+        assert!(lax_ns > AFTER_MS * 1_000_000, "not shown: the oldest was of {lax_ns} ns");
+    }
+}

@@ -1,0 +1,126 @@
+//! What the tests are made of: settings, a clock that tells what it said, sessions of strangers.
+
+use std::cell::Cell;
+use std::net::TcpListener;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use sinew_zenoh::{IncomingPort, Mirror, OutgoingPort, Peer, Setting};
+use zenoh::{Config, Session, Wait};
+
+/// What a test waits for comes long before.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The type of the messages of tests.
+pub(crate) const HASH: u32 = 0xabc;
+
+thread_local! {
+    static SAID: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The clock of all mirrors of this process.
+pub(crate) fn now_ns() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    // Stamps begin late enough that none is before the beginning.
+    let now_ns = 1_000_000_000 + START.get_or_init(Instant::now).elapsed().as_nanos() as u64;
+    SAID.set(now_ns);
+    now_ns
+}
+
+/// What the clock said last on this thread: the time by which the last message was judged.
+pub(crate) fn said_ns() -> u64 {
+    SAID.get()
+}
+
+/// Waits until something holds.
+#[track_caller]
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !holds() {
+        assert!(Instant::now() < end, "waited {LIMIT:?} for: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// An address that nobody listens at.
+pub(crate) fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address").to_string()
+}
+
+/// A host of graph `g` that listens at `listen`, with others where they are reached.
+pub(crate) fn setting(host: &str, listen: Option<&str>, peers: &[(&str, Option<&str>)]) -> Setting {
+    let peer = |(name, address): &(&str, Option<&str>)| Peer {
+        name: (*name).into(),
+        address: address.map(str::to_owned),
+    };
+    Setting {
+        graph: "g".into(),
+        host: host.into(),
+        version: 1,
+        listen: listen.map(str::to_owned),
+        peers: peers.iter().map(peer).collect(),
+        tls: None,
+        outgoing: vec![],
+        incoming: vec![],
+        now_ns,
+    }
+}
+
+/// A port of the node `n`.
+pub(crate) fn outgoing(port: &str, bytes: usize) -> OutgoingPort {
+    OutgoingPort { node: "n".into(), port: port.into(), hash: HASH, bytes }
+}
+
+/// The port of the node `n` of another host; up to 64 messages wait.
+pub(crate) fn incoming(
+    from: &str,
+    port: &str,
+    bytes: usize,
+    after_ms: Option<u64>,
+) -> IncomingPort {
+    IncomingPort {
+        from: from.into(),
+        node: "n".into(),
+        port: port.into(),
+        hash: HASH,
+        bytes,
+        after_ns: after_ms.map(|it| it * 1_000_000),
+        newest_only: false,
+        capacity: 64,
+    }
+}
+
+/// One turn: sends these at outgoing port 0.
+pub(crate) fn turn(mirror: &mut Mirror, messages: &[&[u8]]) {
+    mirror.begin();
+    for message in messages {
+        mirror.send(0, message);
+    }
+    mirror.end();
+}
+
+/// All that is there at an incoming port whose messages are one number.
+pub(crate) fn numbers(mirror: &mut Mirror, incoming: usize) -> Vec<u64> {
+    let mut bytes = [0; 8];
+    let mut next = || mirror.receive(incoming, &mut bytes).map(|_| u64::from_le_bytes(bytes));
+    std::iter::from_fn(&mut next).collect()
+}
+
+/// A session of somebody who is no host, with more settings of zenoh.
+pub(crate) fn stranger(addresses: &[&str], more: &str) -> Session {
+    let endpoints: Vec<_> = addresses.iter().map(|it| format!("\"{it}\"")).collect();
+    let text = format!(
+        "{{ mode: \"peer\", listen: {{ endpoints: [] }}, {more} \
+         connect: {{ endpoints: [{}], exit_on_failure: false, timeout_ms: -1, \
+         retry: {{ period_init_ms: 100, period_max_ms: 200 }} }}, \
+         open: {{ return_conditions: {{ connect_scouted: false, declares: false }} }}, \
+         scouting: {{ delay: 0, multicast: {{ enabled: false }}, gossip: {{ enabled: false }} }} }}",
+        endpoints.join(", ")
+    );
+    zenoh::open(Config::from_json5(&text).expect("settings")).wait().expect("a session")
+}
+
+/// How many others a session is connected to.
+pub(crate) fn connected(session: &Session) -> usize {
+    session.info().peers_zid().wait().count()
+}

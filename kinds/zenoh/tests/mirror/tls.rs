@@ -1,0 +1,156 @@
+//! With certificates: who joins, who does not, and who is told.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    date_time_ymd,
+};
+use sinew_hosts::{Header, message_key};
+use sinew_zenoh::{HostState, IncomingCounts, Mirror, Setting, TlsFiles};
+use tempfile::TempDir;
+use zenoh::{Session, Wait};
+
+use crate::stage::{
+    HASH, connected, free_address, incoming, numbers, outgoing, setting, stranger, turn, until,
+};
+
+/// An authority, and what it has signed.
+struct Authority {
+    folder: TempDir,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let folder = tempfile::tempdir().expect("a folder");
+        let key = KeyPair::generate().expect("a key");
+        let mut its = CertificateParams::new(vec![]).expect("no names");
+        its.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        its.distinguished_name.push(DnType::CommonName, "the authority of a test");
+        let certificate = its.self_signed(&key).expect("signed");
+        fs::write(folder.path().join("authority.pem"), certificate.pem()).expect("written");
+        Authority { folder, issuer: Issuer::new(its, key) }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A certificate with this common name, until the end of this year.
+    fn sign(&self, name: &str, file: &str, until_year: i32) -> TlsFiles {
+        let key = KeyPair::generate().expect("a key");
+        let mut its = CertificateParams::new(vec!["127.0.0.1".into()]).expect("an address");
+        its.distinguished_name.push(DnType::CommonName, name);
+        its.not_before = date_time_ymd(2000, 1, 1);
+        its.not_after = date_time_ymd(until_year, 12, 31);
+        its.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = its.signed_by(&key, &self.issuer).expect("signed");
+        let [pem, of_key] = [format!("{file}.pem"), format!("{file}.key")].map(|it| self.path(&it));
+        fs::write(&pem, certificate.pem()).expect("written");
+        fs::write(&of_key, key.serialize_pem()).expect("written");
+        TlsFiles { authority: self.path("authority.pem"), certificate: pem, key: of_key }
+    }
+}
+
+fn pair(address: &str) -> (Setting, Setting) {
+    let mut a = setting("a", Some(address), &[("b", None)]);
+    let mut b = setting("b", None, &[("a", Some(address))]);
+    b.outgoing.push(outgoing("x", 8));
+    a.incoming.push(incoming("b", "x", 8, Some(1000)));
+    (a, b)
+}
+
+/// A session of zenoh that dials with these files, if any.
+fn dials(address: &str, authority: &Path, shown: Option<&TlsFiles>) -> Session {
+    let path = |it: &Path| it.display().to_string();
+    let shown = shown.map(|it| {
+        let (certificate, key) = (path(&it.certificate), path(&it.key));
+        format!("connect_certificate: '{certificate}', connect_private_key: '{key}', ")
+    });
+    let tls = format!(
+        "transport: {{ link: {{ tls: {{ {} enable_mtls: {}, root_ca_certificate: '{}' }} }} }},",
+        shown.as_deref().unwrap_or_default(),
+        shown.is_some(),
+        path(authority)
+    );
+    stranger(&[&format!("tls/{address}")], &tls)
+}
+
+#[test]
+fn hosts_with_certificates_of_their_own_talk() {
+    let (authority, address) = (Authority::new(), free_address());
+    let (mut a, mut b) = pair(&address);
+    a.tls = Some(authority.sign("a", "a", 2100));
+    b.tls = Some(authority.sign("b", "b", 2100));
+    let (mut a, mut b) = (Mirror::open(&a).expect("a"), Mirror::open(&b).expect("b"));
+    until("messages, stamps and tokens both ways", || {
+        turn(&mut b, &[&1_u64.to_le_bytes()]);
+        numbers(&mut a, 0);
+        let seen = [&a, &b].map(|it| it.hosts().remove(0));
+        let is_there = |it: &sinew_zenoh::HostSeen| it.state == HostState::Heard && it.is_alive;
+        a.counted().incoming.received >= 10 && seen.iter().all(is_there)
+    });
+}
+
+#[test]
+fn an_own_certificate_that_nobody_would_take_is_told_at_once() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let good = authority.sign("a", "a", 2100);
+    let missing = TlsFiles { key: authority.path("missing.key"), ..good.clone() };
+    let foreign = TlsFiles { authority: good.authority.clone(), ..other.sign("a", "a", 2100) };
+    let twins = TlsFiles { key: authority.sign("a", "twin", 2100).key, ..good.clone() };
+    for (files, words) in [
+        (missing, "missing.key': "),
+        (authority.sign("a", "old", 2020), "old.pem': it was valid until Dec 31"),
+        (authority.sign("c", "c", 2100), "its common name is 'c', this host is 'a'"),
+        (foreign, "invalid peer certificate: "),
+        (twins, "twin.key' is not the key of"),
+    ] {
+        let mut setting = setting("a", Some(&free_address()), &[]);
+        setting.tls = Some(files);
+        let error = Mirror::open(&setting).err().unwrap_or_default();
+        assert!(error.contains(words), "'{words}': {error}");
+    }
+}
+
+/// Each puts a message under the key of b at a. Only who shows the certificate of b is heard.
+#[test]
+fn who_is_not_the_host_puts_nothing_under_its_key() {
+    let (authority, other, address) = (Authority::new(), Authority::new(), free_address());
+    let (mut a, _) = pair(&address);
+    a.tls = Some(authority.sign("a", "a", 2100));
+    let a = Mirror::open(&a).expect("a");
+    let root = authority.path("authority.pem");
+    let key = message_key("g", "b", "n", "x", HASH);
+    let message = Header::default().write(&[0; 8]);
+    let puts = |session: &Session| {
+        session.put(&key, message.clone()).wait().expect("it is sent");
+        session.put("sinew/g/b/@stamp", "no stamp").wait().expect("it is sent");
+    };
+    let counted = || (a.counted().incoming, a.counted().malformed_stamps);
+
+    let refused = [None, Some(other.sign("b", "b", 2100)), Some(authority.sign("b", "old", 2020))];
+    let refused = refused.map(|it| dials(&address, &root, it.as_ref()));
+    let member = dials(&address, &root, Some(&authority.sign("c", "c", 2100)));
+    until("another member is connected", || connected(&member) == 1);
+    let end = Instant::now() + Duration::from_secs(1);
+    until("the others have had time", || {
+        refused.iter().chain([&member]).for_each(puts);
+        Instant::now() > end
+    });
+    assert_eq!(counted(), (IncomingCounts::default(), 0));
+    assert_eq!(a.hosts()[0].state, HostState::Unheard);
+
+    // The same words of b itself.
+    let real = dials(&address, &root, Some(&authority.sign("b", "real", 2100)));
+    until("b is heard", || {
+        puts(&real);
+        let (counts, malformed_stamps) = counted();
+        counts.unjoined > 0 && malformed_stamps > 0
+    });
+    refused.iter().for_each(|it| assert_eq!(connected(it), 0, "one of the others is connected"));
+}
