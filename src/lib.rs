@@ -40,9 +40,12 @@ use sinew_runtime::Kinds;
 
 /// The kinds that come with Sinew.
 pub fn kinds() -> Kinds {
+    let services = sinew_services::SERVICES.to_vec();
+    #[cfg(feature = "hosts")]
+    let services = [services, vec![sinew_zenoh::node::NODE]].concat();
     Kinds {
         nodes: sinew_robot::NODES.to_vec(),
-        services: sinew_services::SERVICES.to_vec(),
+        services,
         flows: sinew_flows::FLOWS.to_vec(),
         lens: Some(sinew_flows::LENS),
     }

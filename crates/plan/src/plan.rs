@@ -4,7 +4,7 @@ mod host;
 mod machine;
 mod requirement;
 
-pub use host::{Host, HostPlan, RemoteEnd, RemoteLink, TlsFiles};
+pub use host::{Host, HostPlan, HostTls, RemoteEnd, RemoteLink};
 pub use machine::{
     LinkClass, LinkProfile, LinkTuning, SHORT_MAX, SMALL_MAX, SlotLayout, TargetMachine, TunedPair,
 };

@@ -10,6 +10,7 @@ pub mod kinematics;
 pub mod messages;
 pub mod path;
 pub mod path_planner;
+pub mod pose_limiter;
 pub mod workspace;
 
 use sinew_core::NodeEntry;
@@ -17,7 +18,7 @@ pub use sinew_ethercat as ethercat;
 
 /// Every kind, one row each.
 pub const NODES: &[NodeEntry] =
-    &[path_planner::NODE, ik::NODE, ethercat_master::NODE, drives::NODE];
+    &[path_planner::NODE, pose_limiter::NODE, ik::NODE, ethercat_master::NODE, drives::NODE];
 
 #[cfg(test)]
 mod testing;

@@ -15,6 +15,7 @@ mod frame;
 mod inbox;
 mod line;
 mod mirror;
+pub mod node;
 mod seen;
 mod setting;
 mod shared;

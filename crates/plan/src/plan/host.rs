@@ -32,12 +32,12 @@ pub struct Host {
     /// Where it listens: `ADDRESS:PORT`; `None`: at no address, for it has none.
     pub listen: Option<String>,
     /// What it shows the others, and by what it knows them; `None`: all is said in the open.
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<HostTls>,
 }
 
 /// Files of a host's certificate, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFiles {
+pub struct HostTls {
     /// Certificates that the others' are signed by.
     pub ca: String,
     /// Its own certificate, which names the host.

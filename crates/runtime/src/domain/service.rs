@@ -306,6 +306,7 @@ fn make(
     }
     let io = ServiceIo {
         name: node.name.clone(),
+        kind: node.kind,
         halt: Arc::clone(process.halt),
         board: process.board.clone(),
         counters,

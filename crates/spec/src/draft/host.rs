@@ -1,6 +1,6 @@
 //! Hosts as the user wrote them.
 
-use sinew_plan::plan::{self, TlsFiles};
+use sinew_plan::plan::{self, HostTls};
 use sinew_plan::{Entry, Span};
 
 use crate::diagnostic::Report;
@@ -42,10 +42,10 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Host<'a> {
     }
 }
 
-fn tls(fields: &Fields<'_>) -> TlsFiles {
+fn tls(fields: &Fields<'_>) -> HostTls {
     // What is missing is reported by the table.
     let file = |key| fields.text(key).map(|named| named.text.to_owned()).unwrap_or_default();
-    TlsFiles { ca: file("ca"), certificate: file("certificate"), key: file("key") }
+    HostTls { ca: file("ca"), certificate: file("certificate"), key: file("key") }
 }
 
 /// Whether a text is `NAME:PORT`, `1.2.3.4:PORT` or `[IPv6]:PORT`; reports one that is not.

@@ -1,0 +1,231 @@
+//! Kind `pose_limiter`: goes to poses that come from where nobody is trusted with the arm, such as
+//! another host, no faster than it may.
+
+use rs_opw_kinematics::glam::{DQuat, DVec3};
+use rs_opw_kinematics::kinematic_traits::Pose;
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
+
+use super::arm;
+use super::kinematics::Solver;
+use super::messages::{CartesianTarget, TARGET_MOVING};
+use super::workspace::{self, Workspace};
+
+const IN: usize = 0;
+const OUT: usize = 1;
+
+const BEHIND: usize = 0;
+const HOLDS: usize = 1;
+const REFUSED: usize = 2;
+
+const fn number(
+    name: &'static str,
+    doc: &'static str,
+    unit: &'static str,
+    (min, max): (f64, f64),
+    default: &'static str,
+) -> Parameter {
+    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
+}
+
+/// What the compiler knows of the kind.
+pub const INFO: Kind = Kind {
+    name: "pose_limiter",
+    runs_in: RunsIn::Realtime,
+    doc: "Goes straight to the last pose that it was told, limited in speed and acceleration, and \
+          says every cycle where the flange shall be: at home until it is told anything. Without a \
+          new pose for 'hold_after' it brakes and holds its place. A pose that is outside the floor \
+          and the box, or out of the arm's reach, is counted and not taken. For targets that come \
+          from another host, or from a service.",
+    ports: &[
+        Port::input("in", "Where the flange shall go.", CartesianTarget::TYPE),
+        Port::output("out", "Where it shall be at the end of this cycle.", CartesianTarget::TYPE),
+    ],
+    parameters: &[
+        arm::ARM,
+        arm::HOME_DEG,
+        arm::SINGULARITY_DEG,
+        arm::SHOULDER_M,
+        workspace::FLOOR_MM,
+        workspace::BOX_MIN_MM,
+        workspace::BOX_MAX_MM,
+        number("speed_mm_per_s", "Greatest speed.", "mm/s", (0.1, 10_000.0), "500"),
+        number("acceleration_mm_per_s2", "Greatest acceleration.", "mm/s2", (1.0, 1e5), "5000"),
+        number("turn_speed_deg_per_s", "Greatest speed of turn.", "deg/s", (0.1, 1000.0), "120"),
+        number(
+            "turn_acceleration_deg_per_s2",
+            "Greatest acceleration of turn.",
+            "deg/s2",
+            (1.0, 1e5),
+            "1000",
+        ),
+        number(
+            "near_mm",
+            "The feedback answers a pose once the target is so near to it; before, it answers none.",
+            "mm",
+            (0.001, 10_000.0),
+            "30",
+        ),
+        Parameter::new(
+            "hold_after",
+            ParameterType::Duration { min_ns: 1_000_000, max_ns: 10_000_000_000 },
+        )
+        .or("100ms")
+        .doc("Without a new pose for so long it brakes and holds its place."),
+    ],
+    signals: &[
+        Signal::new("behind_m", "From the target to the pose that it was told.", "m", 1),
+        Signal {
+            labels: &["no", "yes"],
+            ..Signal::new("holds", "Whether it has nothing to go to.", "", 1)
+        },
+        Signal::new("refused", "Poses that the arm must not or cannot take.", "", 1),
+    ],
+};
+
+/// The kind's row in the table.
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let solver = arm::solver(parameters)?;
+    let home = solver.forward(&arm::home(parameters, &solver)?);
+    let workspace = Workspace::new(parameters, home.translation)?;
+    let limits = |speed, acceleration| Limits {
+        speed: parameters.number(speed),
+        acceleration: parameters.number(acceleration),
+    };
+    let of_place = limits("speed_mm_per_s", "acceleration_mm_per_s2").scaled(1e-3);
+    let of_turn = limits("turn_speed_deg_per_s", "turn_acceleration_deg_per_s2");
+    Ok(Box::new(PoseLimiter {
+        solver,
+        workspace,
+        place: Limited { limits: of_place, speed: DVec3::ZERO },
+        turn: Limited { limits: of_turn.scaled(1f64.to_radians()), speed: DVec3::ZERO },
+        near_m: parameters.number("near_mm") * 1e-3,
+        hold_after_ns: parameters.duration("hold_after").as_nanos() as u64,
+        pose: home,
+        goal: None,
+        silent_ns: 0,
+        refused: 0,
+    }))
+}
+
+struct PoseLimiter {
+    solver: Solver,
+    workspace: Workspace,
+    place: Limited,
+    turn: Limited,
+    near_m: f64,
+    hold_after_ns: u64,
+    /// Where the flange shall be.
+    pose: Pose,
+    /// Where it goes, and the number of that target.
+    goal: Option<(Pose, u64)>,
+    /// Since the last good pose.
+    silent_ns: u64,
+    refused: u64,
+}
+
+impl Node for PoseLimiter {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        self.silent_ns = self.silent_ns.saturating_add(cycle.period_ns);
+        if io.fresh(IN) == Fresh::New {
+            self.hear(io.read::<CartesianTarget>(IN));
+        }
+        if self.silent_ns > self.hold_after_ns || cycle.stopping {
+            self.goal = None;
+        }
+        self.advance(cycle.period_s());
+        self.send(io);
+        Ok(())
+    }
+}
+
+impl PoseLimiter {
+    fn hear(&mut self, target: &CartesianTarget) {
+        let pose = target.pose();
+        let may = self.workspace.check(pose.translation).is_ok();
+        if may && self.solver.reach(&pose).is_ok() {
+            self.goal = Some((pose, target.sequence));
+            self.silent_ns = 0;
+        } else {
+            self.refused += 1;
+        }
+    }
+
+    fn advance(&mut self, period_s: f64) {
+        let goal = self.goal.map(|(goal, _)| goal);
+        let way = goal.map(|goal| goal.translation - self.pose.translation);
+        self.pose.translation += self.place.step(way, period_s);
+        let way = goal.map(|goal| turn_between(self.pose.rotation, goal.rotation));
+        let turned = DQuat::from_scaled_axis(self.turn.step(way, period_s));
+        self.pose.rotation = (turned * self.pose.rotation).normalize();
+    }
+
+    fn send(&self, io: &mut Io<'_>) {
+        let behind_m =
+            self.goal.map(|(goal, _)| (goal.translation - self.pose.translation).length());
+        let is_near = behind_m.is_some_and(|behind_m| behind_m <= self.near_m);
+        let target = io.write::<CartesianTarget>(OUT);
+        target.set_pose(&self.pose);
+        target.path_speed_m_per_s = self.place.speed.length();
+        target.sequence = self.goal.filter(|_| is_near).map_or(0, |(_, sequence)| sequence);
+        target.flags = if self.place.speed == DVec3::ZERO { 0 } else { TARGET_MOVING };
+        io.signal(BEHIND)[0] = behind_m.unwrap_or(0.0);
+        io.signal(HOLDS)[0] = f64::from(u8::from(self.goal.is_none()));
+        io.signal(REFUSED)[0] = self.refused as f64;
+    }
+}
+
+/// The turn that leads from one orientation to another, the shorter way: axis times angle, rad.
+fn turn_between(from: DQuat, to: DQuat) -> DVec3 {
+    let turn = to * from.inverse();
+    let turn = if turn.w < 0.0 { -turn } else { turn };
+    turn.to_scaled_axis()
+}
+
+#[derive(Clone, Copy)]
+struct Limits {
+    /// In units per s.
+    speed: f64,
+    /// In units per s2.
+    acceleration: f64,
+}
+
+impl Limits {
+    fn scaled(self, factor: f64) -> Limits {
+        Limits { speed: self.speed * factor, acceleration: self.acceleration * factor }
+    }
+}
+
+/// A motion in space, or around an axis.
+struct Limited {
+    limits: Limits,
+    /// In units per s.
+    speed: DVec3,
+}
+
+impl Limited {
+    /// How far it goes in a period, with this way to go; `None`: it brakes.
+    ///
+    /// It never goes faster than it could still brake from in front of the goal. In a period it
+    /// brakes by a whole step at most, so a goal that is nearer than that step is taken at once.
+    fn step(&mut self, way: Option<DVec3>, period_s: f64) -> DVec3 {
+        let most = self.limits.acceleration * period_s;
+        let wanted = way.map_or(DVec3::ZERO, |way| self.wanted(way, most, period_s));
+        let change = (wanted - self.speed).clamp_length_max(most);
+        self.speed += change;
+        self.speed * period_s
+    }
+
+    fn wanted(&self, way: DVec3, most: f64, period_s: f64) -> DVec3 {
+        let far = way.length();
+        // What it goes while it brakes from v in steps of `most`: (v2 / most + v) * period / 2.
+        let braking = (most * most / 4.0 + 2.0 * most * far / period_s).sqrt() - most / 2.0;
+        let speed = self.limits.speed.min(braking).min(far / period_s);
+        way.normalize_or_zero() * speed
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! Kind `zenoh`: stands for the other hosts of a graph.
+//!
+//! The compiler puts one node of it into the part of each host, with a port for each end of a link
+//! that lies elsewhere. What comes in at its inputs goes to other hosts; what they send and is fresh
+//! goes out at its outputs, into the core with its stamp in front, where it is judged once more.
+
+use std::io::{Write, stdout};
+use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use sinew_control::status::{HostState as Shown, HostStatus};
+use sinew_control::{Request, Supervisor};
+use sinew_core::catalogue::{Direction, Kind, RunsIn};
+use sinew_core::clock::now_ns;
+use sinew_core::fault::{Cause, Fault};
+use sinew_core::{Parameters, fault};
+use sinew_plan::plan::{Delivery, Host, Plan, RemoteLink};
+use sinew_runtime::{Service, ServiceEntry, ServiceIo};
+
+use crate::{HostSeen, HostState, IncomingPort, Mirror, OutgoingPort, Peer, Setting, TlsFiles};
+
+/// What the compiler knows of the kind; the plan gives it its ports.
+pub const INFO: Kind = Kind {
+    doc: "Stands for the other hosts of the graph, over Zenoh. No spec names it: it is in the part \
+          of each host.",
+    ..Kind::new("zenoh", RunsIn::Hosts, &[])
+};
+
+/// The kind's row in the table.
+pub const NODE: ServiceEntry = ServiceEntry { kind: &INFO, make };
+
+/// Between two looks at inputs, at the longest: nobody wakes this node for them.
+const LOOK_MAX: Duration = Duration::from_millis(1);
+/// At the shortest.
+const LOOK_MIN: Duration = Duration::from_micros(100);
+/// With nothing to send it sleeps until something comes.
+const IDLE: Duration = Duration::from_millis(50);
+/// Messages taken from one input in one look; with more of them a heartbeat would have to wait.
+const TAKEN_MAX: usize = 4096;
+/// Between two words to the supervisor.
+const TELL_NS: u64 = 200_000_000;
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
+    let Some((plan, _)) = parameters.home else {
+        return Err(fault!(
+            "a node that stands for other hosts has its place in a graph with hosts"
+        ));
+    };
+    let own = plan.own_host().ok_or_else(|| fault!("the graph is not the part of a host"))?;
+    let setting = setting(plan, own, parameters.base);
+    Ok(Box::new(OtherHosts { look: look(plan), setting, mirror: None }))
+}
+
+/// What the plan says of this host and the others.
+fn setting(plan: &Plan, own: &Host, base: &Path) -> Setting {
+    let others = plan.hosts.all.iter().filter(|host| host.name != own.name);
+    let peer = |host: &Host| Peer { name: host.name.clone(), address: host.address.clone() };
+    let file = |file: &String| base.join(file);
+    let tls = own.tls.as_ref().map(|tls| TlsFiles {
+        authority: file(&tls.ca),
+        certificate: file(&tls.certificate),
+        key: file(&tls.key),
+    });
+    Setting {
+        graph: plan.name.clone(),
+        host: own.name.clone(),
+        version: plan.hosts.version,
+        listen: own.listen.clone(),
+        peers: others.map(peer).collect(),
+        tls,
+        outgoing: ports(plan, Direction::In).map(|links| outgoing(&links)).collect(),
+        incoming: ports(plan, Direction::Out).map(|links| incoming(plan, &links)).collect(),
+        now_ns,
+    }
+}
+
+/// The links between hosts at each port of a direction, in the order of the ports: inputs come
+/// before outputs in no certain order, so who asks counts among those of one direction.
+fn ports(plan: &Plan, direction: Direction) -> impl Iterator<Item = Vec<&RemoteLink>> {
+    indices(plan, direction)
+        .into_iter()
+        .map(move |port| plan.hosts.links.iter().filter(|link| link.port == port).collect())
+}
+
+/// The indices of the node's ports of a direction.
+fn indices(plan: &Plan, direction: Direction) -> Vec<usize> {
+    let node = (0..plan.nodes.len()).find(|&node| plan.is_of_hosts(node));
+    let ports = node.map_or(&[][..], |node| plan.nodes[node].kind.ports);
+    let ports = ports.iter().enumerate().filter(|(_, port)| port.direction == direction);
+    ports.map(|(at, _)| at).collect()
+}
+
+fn outgoing(links: &[&RemoteLink]) -> OutgoingPort {
+    let RemoteLink { from, message, .. } = links[0];
+    OutgoingPort {
+        node: from.node.clone(),
+        port: from.port.clone(),
+        hash: message.hash,
+        bytes: message.size as usize,
+    }
+}
+
+/// The readers here share what comes: it is as old, and as much, as one of them takes.
+fn incoming(plan: &Plan, links: &[&RemoteLink]) -> IncomingPort {
+    let RemoteLink { from, message, .. } = links[0];
+    let limits: Option<Vec<u64>> = links.iter().map(|link| link.after_ns).collect();
+    IncomingPort {
+        from: plan.hosts.all[from.host].name.clone(),
+        node: from.node.clone(),
+        port: from.port.clone(),
+        hash: message.hash,
+        bytes: message.size as usize,
+        after_ns: limits.and_then(|limits| limits.into_iter().max()),
+        newest_only: links.iter().all(|link| link.delivery == Delivery::Latest),
+        capacity: links.iter().map(|link| link.capacity as usize).max().unwrap_or(1),
+    }
+}
+
+/// Between two looks at the inputs: four in a period of the core.
+fn look(plan: &Plan) -> Duration {
+    let periods = plan.domains.iter().filter_map(|domain| Some(domain.realtime()?.period_ns));
+    let quarter = periods.min().map_or(LOOK_MAX, |it| Duration::from_nanos(it / 4));
+    match indices(plan, Direction::In).is_empty() {
+        true => IDLE,
+        false => quarter.clamp(LOOK_MIN, LOOK_MAX),
+    }
+}
+
+struct OtherHosts {
+    setting: Setting,
+    look: Duration,
+    /// From start to stop.
+    mirror: Option<Mirror>,
+}
+
+impl Service for OtherHosts {
+    fn start(&mut self) -> Result<(), Fault> {
+        let opened = Mirror::open(&self.setting);
+        self.mirror = Some(opened.map_err(|why| Fault::new(Cause::Error, format_args!("{why}")))?);
+        Ok(())
+    }
+
+    fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        let mirror = self.mirror.as_mut().expect("a service is started before it runs");
+        let mut ways = Ways::of(&self.setting, io);
+        let mut word = Word::to(io.supervisor().clone())?;
+        while !io.is_stopping() {
+            io.beat();
+            ways.send(mirror, io)?;
+            ways.receive(mirror, io)?;
+            if word.is_due() {
+                word.tell(mirror, &self.setting, io);
+            }
+            mirror.wait(self.look);
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        if let Some(mirror) = self.mirror.take() {
+            mirror.close();
+        }
+    }
+}
+
+/// The ports of the node, each with a place for a message.
+struct Ways {
+    outgoing: Vec<(usize, Vec<u8>)>,
+    incoming: Vec<(usize, Vec<u8>)>,
+}
+
+impl Ways {
+    fn of(setting: &Setting, io: &ServiceIo) -> Ways {
+        let place = |(port, bytes): (usize, usize)| (port, vec![0; bytes]);
+        let (ins, outs) = io.ports();
+        let outgoing = ins.into_iter().zip(setting.outgoing.iter().map(|it| it.bytes));
+        let incoming = outs.into_iter().zip(setting.incoming.iter().map(|it| it.bytes));
+        Ways { outgoing: outgoing.map(place).collect(), incoming: incoming.map(place).collect() }
+    }
+
+    /// A turn: reads all that is there, and hands it over.
+    fn send(&mut self, mirror: &mut Mirror, io: &mut ServiceIo) -> Result<(), Fault> {
+        mirror.begin();
+        let mut all_read = true;
+        for (at, (port, message)) in self.outgoing.iter_mut().enumerate() {
+            let mut left = TAKEN_MAX;
+            while left > 0 && io.receive_bytes(*port, message)? {
+                mirror.send(at, message);
+                left -= 1;
+            }
+            all_read &= left > 0;
+        }
+        // What is left was there before this turn: it must not get a stamp of this turn.
+        if all_read {
+            mirror.end();
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, mirror: &mut Mirror, io: &mut ServiceIo) -> Result<(), Fault> {
+        for (at, (port, message)) in self.incoming.iter_mut().enumerate() {
+            let mut left = TAKEN_MAX;
+            while left > 0
+                && let Some(stamp_ns) = mirror.receive(at, message)
+            {
+                io.send_stamped(*port, stamp_ns, message)?;
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the supervisor is told of the other hosts, by a thread that may wait for it.
+struct Word {
+    due_ns: u64,
+    hosts: SyncSender<Vec<HostStatus>>,
+    /// Messages that were lost, and not sent, as they were counted last.
+    lost: u64,
+    unsent: u64,
+    trouble: Option<String>,
+}
+
+impl Word {
+    fn to(supervisor: Supervisor) -> Result<Word, Fault> {
+        // One that is newer takes the place of none: it is due again soon.
+        let (hosts, told) = sync_channel::<Vec<HostStatus>>(1);
+        let tell = move || {
+            for hosts in told {
+                // Without a supervisor this process ends soon.
+                let _ = supervisor.ask(&Request::Hosts { hosts });
+            }
+        };
+        let spawned = thread::Builder::new().name("hosts".into()).spawn(tell);
+        spawned.map_err(|error| fault!("cannot start a thread: {error}"))?;
+        Ok(Word { due_ns: 0, hosts, lost: 0, unsent: 0, trouble: None })
+    }
+
+    fn is_due(&mut self) -> bool {
+        let is_due = now_ns() >= self.due_ns;
+        if is_due {
+            self.due_ns = now_ns() + TELL_NS;
+        }
+        is_due
+    }
+
+    fn tell(&mut self, mirror: &Mirror, setting: &Setting, io: &mut ServiceIo) {
+        let hosts: Vec<HostStatus> =
+            mirror.hosts().iter().map(|seen| status(seen, mirror, setting)).collect();
+        let counted = mirror.counted();
+        let lost = hosts.iter().map(|host| host.late + host.lost + host.refused).sum();
+        io.lose(lost - std::mem::replace(&mut self.lost, lost));
+        io.drop_unsent(counted.unsent - std::mem::replace(&mut self.unsent, counted.unsent));
+        if self.trouble != counted.trouble {
+            let line = counted.trouble.as_deref().unwrap_or("the others can be reached again");
+            // If nobody listens any more, there is nobody to be told.
+            let _ = writeln!(stdout(), "{line}");
+            self.trouble = counted.trouble;
+        }
+        // The one before is still on its way: the next one says more.
+        let _ = self.hosts.try_send(hosts);
+    }
+}
+
+/// What is shown of a host.
+fn status(seen: &HostSeen, mirror: &Mirror, setting: &Setting) -> HostStatus {
+    let mut status = HostStatus {
+        name: seen.name.clone(),
+        state: match seen.state {
+            HostState::Unheard => Shown::Unheard,
+            HostState::Heard => Shown::Heard,
+            HostState::Silent => Shown::Silent,
+            HostState::OtherVersion(_) => Shown::OtherGraph,
+        },
+        heard_ms: seen.silent_ns.map(|ns| ns / 1_000_000),
+        round_trip_us: seen.round_trip_ns.map(|ns| ns / 1000),
+        ..HostStatus::default()
+    };
+    let of_it = setting.incoming.iter().enumerate().filter(|(_, port)| port.from == seen.name);
+    for (at, _) in of_it {
+        let counts = mirror.counted_at(at);
+        status.late += counts.late;
+        status.lost += counts.lost + counts.flooded;
+        status.refused += counts.old + counts.unstamped + counts.unjoined + counts.malformed;
+    }
+    status
+}
