@@ -10,6 +10,7 @@ use serde_json::json;
 use sinew_report::{Chained, Earlier};
 use sinew_runtime::Kinds;
 use sinew_spec::firewall::Firewall;
+use sinew_spec::plan::Plan;
 use sinew_spec::{picture, schema};
 
 use crate::advise::changed;
@@ -85,17 +86,26 @@ fn show(loaded: &Loaded, arguments: &CheckArgs) -> Result<String, LoadError> {
     let plan = &loaded.plan;
     let report = arguments.report.as_ref().map(|path| Earlier::read(path, plan)).transpose();
     let report = report.map_err(LoadError::Request)?;
-    let firewall = Firewall::of(plan, &loaded.spec.machine);
+    // The whole has no machine; the rules of each part were proved on one that has room.
+    let firewall = (!plan.is_whole()).then(|| Firewall::of(plan, &loaded.spec.machine));
     let chained = Chained::new(plan, report.as_ref());
     if arguments.json {
         let answer = json!({
             "errors": [],
             "plan": picture::json(plan),
-            "firewall": firewall.json(plan),
+            "firewall": firewall.map(|it| it.json(plan)),
             "longest_chain": chained.to_json(),
         });
         return Ok(format!("{answer:#}\n"));
     }
-    let parts = [picture::summary(plan), firewall.text(plan), chained.text()];
+    let firewall = firewall.map_or_else(|| for_each_host(plan), |it| it.text(plan));
+    let parts = [picture::summary(plan), firewall, chained.text()];
     Ok(format!("{}no errors\n", parts.concat()))
+}
+
+/// What is said of the firewall where there are several hosts.
+fn for_each_host(plan: &Plan) -> String {
+    let hosts = plan.hosts.all.iter().map(|host| format!("'sinew check --host {}'", host.name));
+    let hosts: Vec<String> = hosts.collect();
+    format!("firewall: holds in the part of each host; shown there by {}\n", hosts.join(", "))
 }

@@ -165,7 +165,7 @@ fn own_host(draft: &draft::Draft<'_>, source: &SpecSource<'_>) -> Option<usize> 
     let name = source.host?;
     let found = draft.hosts.iter().position(|host| host.name.text == name);
     if found.is_none() {
-        let span = Span { source: 0, start: 0, len: 1 };
+        let span = draft::place_of_hosts(&draft.hosts);
         draft::unknown_host(Named { text: name, span }, &draft.hosts, draft.report);
     }
     found

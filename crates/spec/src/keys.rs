@@ -128,6 +128,8 @@ const fn duration(min_ns: u64, max_ns: u64) -> Shape {
     Shape::Value(ParameterType::Duration { min_ns, max_ns })
 }
 
+/// Most restarts within a window.
+pub(crate) const RESTARTS_MAX: u32 = 1_000_000;
 /// Longest pause and longest window of restarts, ns.
 pub(crate) const PAUSE_NS_MAX: u64 = 3_600_000_000_000;
 const PAUSE: Shape = duration(1_000_000, PAUSE_NS_MAX);
@@ -331,7 +333,7 @@ pub(crate) static RESTART: Table = Table {
         default("backoff_max", PAUSE, "5s", "Longest pause."),
         default(
             "restarts_max",
-            integer(1, 1_000_000),
+            integer(1, RESTARTS_MAX as i64),
             "10",
             "So many restarts within the window are made; then the service is given up.",
         ),

@@ -6,10 +6,18 @@ use sinew_plan::plan::{Delivery, Link, Plan};
 
 use super::{Firewall, On, ThreadWaits, WaitsFor, direction, why};
 use crate::picture::{count, delivery_text};
+use crate::value::duration_text;
 
 /// Why the core cannot wait for who observes it.
 const OBSERVING: &str = "the core leaves a record of each cycle, which they read, slow or not, in \
                          memory that they cannot write";
+
+/// What of a link is dropped for its age.
+fn past(link: &Link) -> String {
+    link.after_ns.map_or(String::new(), |after_ns| {
+        format!(", and drops what another host said more than {} ago", duration_text(after_ns))
+    })
+}
 
 impl Firewall {
     /// In a few lines: with services, their links to the core and what each realtime thread
@@ -40,7 +48,7 @@ impl Firewall {
                     format!("{} {from} -> {to}", direction_text(plan, link)),
                     delivery_text(link),
                     format!("{} B", link.message.size),
-                    why(plan, link).to_owned(),
+                    why(plan, link).to_owned() + &past(link),
                 ]
             })
             .collect();

@@ -11,6 +11,7 @@ use sinew_plan::plan::{
 };
 
 use crate::draft::default_service;
+use crate::keys::RESTARTS_MAX;
 
 /// Which of the whole's domains, nodes and links are in the part, and where.
 struct Places {
@@ -191,7 +192,9 @@ fn add_others(part: &mut Plan, places: &Places, whole: &Plan, kind: &'static Kin
         line: part.text.line(span).unwrap_or(1) as u32,
     });
     let plan = default_service();
-    let restart = Restart { policy: RestartPolicy::Always, ..plan.restart };
+    // It is never given up: without it the others are silent.
+    let restart =
+        Restart { policy: RestartPolicy::Always, restarts_max: RESTARTS_MAX, ..plan.restart };
     part.domains.push(Domain {
         name: kind.name.to_owned(),
         user: None,

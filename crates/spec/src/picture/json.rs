@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use sinew_plan::catalogue::ParameterValue;
 use sinew_plan::plan::{
     Delivery, Domain, FlowLink, Link, LinkTuning, Node, Overrun, Plan, PoolSize, Realtime, Release,
-    Requirement, Restart, Role, ServiceDomain, ServiceLimits, Thread,
+    RemoteEnd, RemoteLink, Requirement, Restart, Role, ServiceDomain, ServiceLimits, Thread,
 };
 
 use crate::value::{duration_text, size_text};
@@ -19,6 +19,9 @@ pub fn json(plan: &Plan) -> Json {
         "nodes": plan.nodes.iter().map(|row| node(plan, row)).collect::<Json>(),
         "links": plan.links.iter().map(|row| link(plan, row)).collect::<Json>(),
         "flow_links": plan.flow_links.iter().map(|row| flow_link(plan, row)).collect::<Json>(),
+        "hosts": plan.hosts.all.iter().map(|host| json!({"name": host.name, "address": host.address})).collect::<Json>(),
+        "host": plan.own_host().map(|host| &host.name),
+        "remote_links": plan.hosts.links.iter().map(|row| remote_link(plan, row)).collect::<Json>(),
         "requirements": requirements(plan),
         "notes": plan.notes,
     })
@@ -37,6 +40,7 @@ fn domain_json(plan: &Plan, domain: &Domain) -> Json {
     };
     json["name"] = json!(domain.name);
     json["user"] = json!(domain.user);
+    json["host"] = json!(domain.host.map(|host| &plan.hosts.all[host].name));
     json
 }
 
@@ -158,7 +162,23 @@ fn link(plan: &Plan, link: &Link) -> Json {
         "capacity": link.capacity,
         "full": link.full.word(),
         "delay": u8::from(link.delay),
+        "after_ns": link.after_ns,
         "tuning": link.tuning.as_ref().map(|it| tuning(it, link.delivery)),
+    })
+}
+
+fn remote_link(plan: &Plan, link: &RemoteLink) -> Json {
+    let end = |end: &RemoteEnd| {
+        let host = &plan.hosts.all[end.host].name;
+        json!({"host": host, "node": end.node, "port": end.port})
+    };
+    json!({
+        "from": end(&link.from),
+        "to": end(&link.to),
+        "message": {"name": link.message.name, "bytes": link.message.size},
+        "delivery": link.delivery.word(),
+        "capacity": link.capacity,
+        "after_ns": link.after_ns,
     })
 }
 

@@ -24,7 +24,9 @@ use sinew_plan::plan::{Domain, End, Plan};
 use self::lanes::{Lanes, Level};
 use crate::order::sort;
 use crate::picture::line::{Line, lines};
-use crate::picture::{SEPARATOR, domain_facts, message_text, option_texts, rows, thread_head};
+use crate::picture::{
+    SEPARATOR, domain_facts, message_text, notes, option_texts, rows, thread_head,
+};
 
 /// Nodes in a row before it wraps.
 const COLUMNS_MAX: usize = 6;
@@ -455,5 +457,5 @@ fn place_rows(columns: &[Column], bands: &[usize], lanes: &Lanes, layout: &mut L
     }
     let bottom = layout.domains.iter().map(Rect::bottom).fold(0.0, f64::max);
     layout.legend_y = bottom + lanes.height(Level::Picture) + LEGEND_HEIGHT;
-    layout.height = layout.legend_y + LEGEND_HEIGHT * plan.notes.len() as f64 + MARGIN + 4.0;
+    layout.height = layout.legend_y + LEGEND_HEIGHT * notes(plan).len() as f64 + MARGIN + 4.0;
 }

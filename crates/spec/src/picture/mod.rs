@@ -9,7 +9,7 @@ mod text;
 
 pub use json::json;
 use sinew_plan::plan::{
-    Delivery, Domain, Full, Link, Overrun, Plan, Release, Restart, RestartPolicy, Role,
+    Delivery, Domain, Full, Link, Overrun, Plan, Release, RemoteLink, Restart, RestartPolicy, Role,
     ServiceDomain, ServiceLimits, Thread,
 };
 pub use svg::{Escaped, svg};
@@ -24,9 +24,14 @@ fn counts(plan: &Plan) -> String {
     let nodes = plan.nodes.len();
     let flow_nodes = (0..nodes).filter(|&node| plan.is_flow(node)).count();
     let links = count(plan.links.len() + plan.flow_links.len(), "link");
+    let hosts = match plan.own_host() {
+        Some(own) => Some(format!("the part of host {}", own.name)),
+        None => plan.is_whole().then(|| count(plan.hosts.all.len(), "host")),
+    };
     if flow_nodes == nodes {
         let services = count(services, "service domain");
-        return [services, count(nodes, "flow node"), links].join(", ");
+        let parts = [services, count(nodes, "flow node"), links];
+        return hosts.into_iter().chain(parts).collect::<Vec<_>>().join(", ");
     }
     let mut parts = vec![count(plan.domains.len(), "domain"), count(threads, "thread")];
     if services > 0 {
@@ -38,7 +43,25 @@ fn counts(plan: &Plan) -> String {
         parts[2] += &format!(" ({flow_nodes} of flows)");
     }
     parts.push(links);
-    parts.join(", ")
+    hosts.into_iter().chain(parts).collect::<Vec<_>>().join(", ")
+}
+
+/// The links between hosts, and what else the plan says in sentences.
+fn notes(plan: &Plan) -> Vec<String> {
+    let remote = plan.hosts.links.iter().map(|link| {
+        let RemoteLink { from, to, message, delivery, after_ns, .. } = link;
+        let after = after_ns.map_or(String::new(), |after_ns| {
+            format!(", dropped when older than {}", duration_text(after_ns))
+        });
+        let (from, to) = (plan.remote_name(from), plan.remote_name(to));
+        format!(
+            "between hosts: {from} -> {to}, {} of {} B, {}{after}",
+            message.name,
+            message.size,
+            delivery.word()
+        )
+    });
+    remote.chain(plan.notes.iter().map(|note| format!("note: {note}"))).collect()
 }
 
 /// `1 link`, `2 links`.
@@ -81,6 +104,10 @@ fn domain_facts(plan: &Plan, domain: &Domain) -> Vec<String> {
         }
     };
     facts.extend(domain.user.as_ref().map(|user| format!("user {user}")));
+    if plan.is_whole() {
+        let host = domain.host.map(|host| format!("on host {}", plan.hosts.all[host].name));
+        facts.splice(..0, host);
+    }
     facts
 }
 

@@ -9,7 +9,9 @@ use crate::picture::layout::{
     LEGEND_HEIGHT, Layout, NODE_HEADER, Rect, TITLE_Y, Way, layout, text_width,
 };
 use crate::picture::line::Line;
-use crate::picture::{SEPARATOR, counts, domain_facts, message_text, option_texts, thread_head};
+use crate::picture::{
+    SEPARATOR, counts, domain_facts, message_text, notes, option_texts, thread_head,
+};
 
 /// Colours and fonts. Each domain has a hue of its own; what differs by theme is a variable.
 const STYLE: &str = include_str!("picture.css");
@@ -255,10 +257,10 @@ fn legend(out: &mut String, plan: &Plan, layout: &Layout) -> fmt::Result {
         label(out, "fact", (x + 33.0, y + 3.8), "start", text)?;
         x += 33.0 + text_width(text, 12.0) + 18.0;
     }
-    for note in &plan.notes {
+    for note in notes(plan) {
         y += LEGEND_HEIGHT;
         let x = layout.domains.first().map_or(0.0, |domain| domain.x);
-        label(out, "note", (x, y + 6.0), "start", &format!("note: {note}"))?;
+        label(out, "note", (x, y + 6.0), "start", &note)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use sinew_plan::plan::{Domain, Link, Plan, Thread};
 use unicode_width::UnicodeWidthStr;
 
-use crate::picture::{counts, domain_facts, message_text, option_texts, thread_facts};
+use crate::picture::{counts, domain_facts, message_text, notes, option_texts, thread_facts};
 
 /// Narrowest picture; below it lines are wrapped by the terminal.
 const WIDTH_MIN: usize = 48;
@@ -31,8 +31,9 @@ pub fn text(plan: &Plan, width: usize) -> String {
         legend.push("──▷ a packet, and its reply");
     }
     lines.extend(within("", &legend.join("   "), width));
-    for note in &plan.notes {
-        lines.extend(within("note: ", note, width));
+    for note in notes(plan) {
+        let (head, rest) = note.split_once(": ").unwrap_or(("", &note));
+        lines.extend(within(&format!("{head}: "), rest, width));
     }
     lines.join("\n") + "\n"
 }
@@ -53,7 +54,7 @@ pub fn summary(plan: &Plan) -> String {
             lines.push(format!("    {}", names.collect::<Vec<_>>().join(", ")));
         }
     }
-    lines.extend(plan.notes.iter().map(|note| format!("  note: {note}")));
+    lines.extend(notes(plan).iter().map(|note| format!("  {note}")));
     lines.join("\n") + "\n"
 }
 
