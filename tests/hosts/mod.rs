@@ -1,0 +1,111 @@
+//! `graphs/cell`: targets come from another host, late ones are dropped, and nothing that happens
+//! to the network or to the others stops the arm's core.
+
+mod networks;
+mod stage;
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::hosts::stage::Cell;
+use crate::program::{self, refused, send, wait_until};
+
+/// Longer than a target may be obeyed.
+const TOO_LONG: Duration = Duration::from_millis(500);
+
+#[test]
+fn a_host_that_stands_still_comes_back_to_late_commands_and_obeys_none() {
+    let cell = Cell::new("late");
+    let (here, office) = (cell.run("cell"), cell.run("office"));
+    here.obeys_more_targets("at the beginning");
+    assert_eq!(here.seen("hall")["state"], "unheard");
+    let before = here.seen("office")["late"].as_u64().expect("a number");
+    let zenoh = here.process("zenoh");
+    send(zenoh, Signal::STOP);
+    std::thread::sleep(TOO_LONG);
+    send(zenoh, Signal::CONT);
+    wait_until("late commands have come, and were counted", || {
+        here.seen("office")["late"].as_u64() > Some(before)
+    });
+    here.obeys_more_targets("after that");
+    // The same to the other side: what the arm reports.
+    let zenoh = office.process("zenoh");
+    send(zenoh, Signal::STOP);
+    std::thread::sleep(TOO_LONG);
+    send(zenoh, Signal::CONT);
+    here.obeys_more_targets("after the office stood still");
+    office.stop();
+    here.stop();
+}
+
+#[test]
+fn a_host_that_dies_is_told_and_comes_back() {
+    let cell = Cell::new("dies");
+    let here = cell.run("cell");
+    let office = cell.run("office");
+    here.obeys_more_targets("at the beginning");
+    send(office.pid(), Signal::KILL);
+    here.sees("office", "silent");
+    assert_eq!(here.top()["phase"], "running");
+    drop(office);
+    let office = cell.run("office");
+    here.sees("office", "heard");
+    here.obeys_more_targets("of the office's second life");
+    let log = here.log();
+    for text in ["host 'office' is heard", "host 'office' is silent"] {
+        assert!(log.contains(text), "{text}: {log}");
+    }
+    // The service that stands for the others is a service as any: killed, it comes back.
+    send(here.process("zenoh"), Signal::KILL);
+    here.obeys_more_targets("after zenoh was killed");
+    office.stop();
+    here.stop();
+}
+
+#[test]
+fn a_host_with_another_graph_is_told_and_not_obeyed() {
+    let cell = Cell::new("other");
+    let here = cell.run("cell");
+    let office = cell.run_edited(
+        "office",
+        &[("delivery: latest, after: 100ms", "delivery: queue, after: 100ms")],
+    );
+    here.sees("office", "other_graph");
+    office.sees("cell", "other_graph");
+    assert_eq!(here.targets(), 0);
+    assert!(here.log().contains("start both with the same file"), "{}", here.log());
+    office.stop();
+    here.stop();
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_until_it_is_free() {
+    let cell = Cell::new("port");
+    let taken = std::net::TcpListener::bind(cell.address("cell")).expect("a free port");
+    let here = cell.start("cell");
+    wait_until("the log says so", || here.log().contains("cannot listen at"));
+    drop(taken);
+    let office = cell.run("office");
+    here.obeys_more_targets("once the port is free");
+    office.stop();
+    here.stop();
+}
+
+#[test]
+fn a_run_is_the_part_of_one_host() {
+    let graph = program::ours("graphs/cell/cell.yaml").display().to_string();
+    refused(&["run", &graph], "add '--host cell' or '--host office' or '--host hall'");
+    refused(&["run", "--host", "offise", &graph], "did you mean 'office'?");
+    let arm = program::arm();
+    refused(&["run", "--host", "cell", &arm], "there is no host 'cell'");
+    refused(&["drill", "--host", "cell"], "--set and --host speak of a graph; name its file");
+    let whole = program::sinew(["check", &graph]).ended_with(0).out;
+    for text in ["cell: 3 hosts, ", "planner.out at office -> limiter.in at cell"] {
+        assert!(whole.contains(text), "{text}: {whole}");
+    }
+    let part = program::sinew(["check", "--host", "cell", &graph]).ended_with(0).out;
+    for text in ["the part of host cell", "what another host said more than 100ms ago"] {
+        assert!(part.contains(text), "{text}: {part}");
+    }
+}

@@ -1,0 +1,189 @@
+//! The hosts of `graphs/cell`, each a run with a folder for its socket.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::program::{Running, SINEW, graph_in, is_alive, ours, wait_until};
+
+/// The graph, and where its hosts are reached.
+pub(crate) struct Cell {
+    name: String,
+    text: String,
+    addresses: [(&'static str, String); 2],
+    /// What stands before the command of a host: where it runs.
+    inside: Option<fn(&str) -> Vec<String>>,
+}
+
+impl Cell {
+    /// On this machine, at ports that nobody has.
+    pub(crate) fn new(name: &str) -> Cell {
+        // Both at once: else they might be the same.
+        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let [cell, office] = listeners.map(|it| it.local_addr().expect("an address").to_string());
+        Cell::at(name, [("CELL", cell), ("OFFICE", office)], None)
+    }
+
+    /// With hosts that are reached there.
+    pub(crate) fn at(
+        name: &str,
+        addresses: [(&'static str, String); 2],
+        inside: Option<fn(&str) -> Vec<String>>,
+    ) -> Cell {
+        let text = fs::read_to_string(ours("graphs/cell/cell.yaml")).expect("a graph");
+        // It bears a busy machine, as all runs of tests do.
+        let edits = [
+            ("consecutive_max: 50}", "consecutive_max: 10000}"),
+            ("lost_frames_max: 50", "lost_frames_max: 100"),
+            ("after: 50}", "after: 100}"),
+            ("following_mm: 60", "following_mm: 1000\n    following_deg: 180"),
+            ("port: 8080", "port: 0"),
+            ("wait: spin, ", "wait: spin_then_park, "),
+            ("../arm", "ARM"),
+            ("../robot", "ROBOT"),
+        ];
+        let text = edits.iter().fold(text, |text, (from, to)| {
+            assert!(text.contains(from), "the graph has no '{from}' any more");
+            text.replace(from, to)
+        });
+        let of = |folder: &str| ours(folder).display().to_string();
+        let text = text.replace("ARM", &of("graphs/arm")).replace("ROBOT", &of("graphs/robot"));
+        Cell { name: name.to_owned(), text, addresses, inside }
+    }
+
+    /// Where a host is reached.
+    pub(crate) fn address(&self, host: &str) -> &str {
+        let of = |(name, _): &&(&str, String)| name.eq_ignore_ascii_case(host);
+        &self.addresses.iter().find(of).expect("a host with an address").1
+    }
+
+    /// A host, once it runs.
+    pub(crate) fn run(&self, host: &str) -> Host {
+        self.run_edited(host, &[])
+    }
+
+    /// The same of another text.
+    pub(crate) fn run_edited(&self, host: &str, edits: &[(&str, &str)]) -> Host {
+        let started = self.start_edited(host, edits);
+        wait_until("the host runs", || started.top()["phase"] == "running");
+        started
+    }
+
+    /// A host that may never run.
+    pub(crate) fn start(&self, host: &str) -> Host {
+        self.start_edited(host, &[])
+    }
+
+    fn start_edited(&self, host: &str, edits: &[(&str, &str)]) -> Host {
+        let text = edits.iter().fold(self.text.clone(), |text, (from, to)| {
+            assert!(text.contains(from), "the graph has no '{from}' any more");
+            text.replace(from, to)
+        });
+        let folder_name = format!("hosts-{}-{host}", self.name);
+        let graph = graph_in(&folder_name, &text);
+        let place = runtime_folder(&folder_name);
+        let inside = self.inside.map_or_else(Vec::new, |inside| inside(host));
+        let words = inside.iter().map(String::as_str).chain([SINEW]);
+        let words = words.chain(["run", "--json", "--host", host, &graph]);
+        let words: Vec<&str> = words.collect();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).env("XDG_RUNTIME_DIR", &place);
+        command.envs(self.addresses.iter().map(|(name, address)| (*name, address)));
+        Host { running: Running::start(command), place }
+    }
+}
+
+/// A folder with a short name: a socket's name must be short.
+fn runtime_folder(name: &str) -> PathBuf {
+    let place = std::env::temp_dir().join(format!("sinew-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir_all(&place).expect("a folder");
+    place
+}
+
+/// A host that was started.
+pub(crate) struct Host {
+    running: Running,
+    place: PathBuf,
+}
+
+impl Host {
+    /// What a command says of its run, whatever its status.
+    fn ask(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(SINEW);
+        let run = self.running.pid().to_string();
+        command.args(arguments).arg(run).env("XDG_RUNTIME_DIR", &self.place);
+        let output = command.output().expect("the program starts");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    /// What `sinew top` shows.
+    pub(crate) fn top(&self) -> Value {
+        serde_json::from_str(&self.ask(&["top", "--once", "--json"])).unwrap_or_default()
+    }
+
+    /// What `sinew log` tells.
+    pub(crate) fn log(&self) -> String {
+        self.ask(&["log"])
+    }
+
+    /// The supervisor's process: what stands before its command gives way to it.
+    pub(crate) fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
+    /// The process of a domain.
+    pub(crate) fn process(&self, domain: &str) -> u32 {
+        let pid = self.domain(domain)["pid"].as_u64().expect("it runs");
+        u32::try_from(pid).expect("a process")
+    }
+
+    fn domain(&self, name: &str) -> Value {
+        let top = self.top();
+        let domains = top["domains"].as_array().cloned().unwrap_or_default();
+        domains.into_iter().find(|it| it["name"] == name).unwrap_or_default()
+    }
+
+    /// Another host, as this one sees it.
+    pub(crate) fn seen(&self, host: &str) -> Value {
+        let hosts = self.domain("zenoh")["hosts"].as_array().cloned().unwrap_or_default();
+        hosts.into_iter().find(|it| it["name"] == host).unwrap_or_default()
+    }
+
+    /// Waits until it sees another host so.
+    #[track_caller]
+    pub(crate) fn sees(&self, host: &str, state: &str) {
+        wait_until(&format!("host '{host}' is {state}"), || self.seen(host)["state"] == state);
+    }
+
+    /// Targets of the office that have come as far as the limiter's mailbox.
+    pub(crate) fn targets(&self) -> u64 {
+        let top = self.top();
+        let links = top["links"].as_array().cloned().unwrap_or_default();
+        let link = links.iter().find(|link| link["to"] == "limiter.in");
+        link.and_then(|link| link["written"].as_u64()).unwrap_or_default()
+    }
+
+    /// Waits until many more have come, and the core runs on.
+    #[track_caller]
+    pub(crate) fn obeys_more_targets(&self, when: &str) {
+        let before = self.targets();
+        wait_until(&format!("targets come {when}"), || self.targets() > before + 50);
+        assert_eq!(self.top()["phase"], "running", "{when}");
+    }
+
+    /// Ends it in order.
+    pub(crate) fn stop(self) {
+        self.ask(&["stop"]);
+        wait_until("the host has stopped", || !is_alive(self.running.pid()));
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.place);
+    }
+}
