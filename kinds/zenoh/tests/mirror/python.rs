@@ -1,1 +1,68 @@
-//! What is said in Python.
+//! A program in Python that reads what a host sends and sends it commands.
+
+use std::process::{Command, Stdio};
+
+use sinew_zenoh::Mirror;
+
+use crate::stage::{HASH, free_address, incoming, numbers, outgoing, setting, turn, until};
+
+/// The host `py`: answers each number with the next one.
+const SCRIPT: &str = "
+import struct, sys, threading, zenoh
+sys.path.insert(0, sys.argv[1])
+import sinew_hosts
+settings = zenoh.Config.from_json5('''{
+    mode: 'peer', listen: { endpoints: [] },
+    connect: { endpoints: ['tcp/%s'], exit_on_failure: false, timeout_ms: -1 },
+    scouting: { multicast: { enabled: false }, gossip: { enabled: false } },
+    transport: { shared_memory: { enabled: false } },
+}''' % sys.argv[2])
+type_hash = int(sys.argv[3])
+with zenoh.open(settings) as session, sinew_hosts.Host(session, 'g', 'py', 1) as host:
+    def answer(it):
+        stamps = host.stamps()
+        heard = sinew_hosts.parse(it.payload.to_bytes())
+        number, = struct.unpack('<Q', heard.message)
+        host.send('n', 'answers', type_hash, struct.pack('<Q', number + 1), stamps)
+    key = sinew_hosts.message_key('g', 'a', 'n', 'numbers', type_hash)
+    subscriber = session.declare_subscriber(key, answer)
+    sys.stdin.read()
+";
+
+#[test]
+#[expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
+fn a_program_in_python_reads_and_is_obeyed() {
+    let python = std::env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    let has_it = Command::new(&python).args(["-c", "import zenoh"]).output();
+    if !has_it.is_ok_and(|output| output.status.success()) {
+        let missing = format!("'{python}' cannot import zenoh; name another in SINEW_TEST_PYTHON");
+        assert!(std::env::var_os("CI").is_none(), "{missing}");
+        eprintln!("skipped: {missing}");
+        return;
+    }
+    let address = free_address();
+    let mut a = setting("a", Some(&address), &[("py", None)]);
+    a.outgoing.push(outgoing("numbers", 8));
+    a.incoming.push(incoming("py", "answers", 8, Some(1000)));
+    let mut a = Mirror::open(&a).expect("a");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
+    let mut script = Command::new(&python)
+        .args(["-c", SCRIPT, folder, &address, &HASH.to_string()])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let (mut number, mut answers) = (0_u64, vec![]);
+    until("answers that are obeyed", || {
+        number += 2;
+        turn(&mut a, &[&number.to_le_bytes()]);
+        answers.extend(numbers(&mut a, 0));
+        answers.len() >= 10
+    });
+    assert!(answers.is_sorted() && answers.iter().all(|it| it % 2 == 1), "{answers:?}");
+    until("its round trip", || a.hosts()[0].round_trip_ns.is_some());
+    assert!(a.hosts()[0].is_alive);
+    let counts = a.counted().incoming;
+    assert_eq!((counts.malformed, counts.old), (0, 0), "{counts:?}");
+    drop(script.stdin.take());
+    assert!(script.wait().expect("it ends").success());
+}

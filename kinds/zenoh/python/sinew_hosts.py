@@ -1,0 +1,157 @@
+"""What the hosts of a Sinew graph say to each other over zenoh, for programs in Python.
+
+To read what a host sends, subscribe to ``message_key(...)`` and give the bytes to ``parse``.
+
+To send commands a program must be a host of the graph: a peer in its spec, with its version. A
+command is obeyed by the age of the stamp in it, a time that its receiver has said. So take the
+stamps *before* you read what the command is made from::
+
+    with Host(session, "arm", "planner", version) as host:
+        stamps = host.stamps()
+        command = decide(sensors.read())
+        host.send("node", "port", type_hash, command, stamps)
+
+The bytes are little-endian::
+
+    0  "SNW" | 1
+    4  u16 echoes | u16 zero
+    8  u64 life of who sends: another number each time that it starts
+    16 u64 sequence: 1, 2 and so on within a life, of each key by itself
+    24 u64 when it was sent, ns since 1970: for logs
+    32 the echoes, 24 bytes each: u64 host | u64 life | u64 stamp, ns
+       the message; under @stamp: u64 own stamp, ns | u64 version | for each echo u64 how long the
+       stamp was held, ns
+"""
+
+import random
+import struct
+import threading
+import time
+from typing import NamedTuple
+
+MAGIC = b"SNW\x01"
+HEAD = struct.Struct("<4sHHQQQ")
+ECHO = struct.Struct("<QQQ")
+STAMP = struct.Struct("<QQ")
+
+
+class Echo(NamedTuple):
+    """A stamp: whose, in which of its lives, when by its own clock, ns."""
+
+    host: int
+    life: int
+    stamp_ns: int
+
+
+class Message(NamedTuple):
+    """A message and what is said of it."""
+
+    life: int
+    sequence: int
+    sent_unix_ns: int
+    echoes: list
+    message: bytes
+
+
+def host_number(name):
+    """The number that stands for a host: FNV-1a of its name, 64 bits."""
+    number = 0xCBF29CE484222325
+    for byte in name.encode():
+        number = (number ^ byte) * 0x100000001B3 % 2**64
+    return number
+
+
+def message_key(graph, host, node, port, type_hash):
+    """The key of what a port sends."""
+    return f"sinew/{graph}/{host}/{node}/{port}/{type_hash:08x}"
+
+
+def parse(data):
+    """The message in bytes; ValueError if they are none."""
+    if len(data) < HEAD.size:
+        raise ValueError(f"{len(data)} bytes are no header")
+    magic, count, _, life, sequence, sent_unix_ns = HEAD.unpack_from(data)
+    if magic != MAGIC:
+        raise ValueError("the bytes do not begin with 'SNW' and 1")
+    end = HEAD.size + count * ECHO.size
+    if len(data) < end:
+        raise ValueError(f"{len(data)} bytes do not hold {count} echoes")
+    echoes = [Echo(*it) for it in ECHO.iter_unpack(data[HEAD.size : end])]
+    return Message(life, sequence, sent_unix_ns, echoes, bytes(data[end:]))
+
+
+def write(life, sequence, echoes, message):
+    """The bytes of a message."""
+    head = HEAD.pack(MAGIC, len(echoes), 0, life, sequence, time.time_ns())
+    return head + b"".join(ECHO.pack(*it) for it in echoes) + message
+
+
+class Host:
+    """A host of a graph: says stamps, hears those of others, sends commands."""
+
+    def __init__(self, session, graph, name, version, period_s=0.05):
+        self._session, self._graph, self._name = session, graph, name
+        self._version, self._period_s = version, period_s
+        self._life = random.getrandbits(64) | 1
+        self._sequences, self._heard = {}, {}
+        self._lock, self._over = threading.Lock(), threading.Event()
+        self._token = session.liveliness().declare_token(f"sinew/{graph}/{name}/@alive")
+        self._subscriber = session.declare_subscriber(f"sinew/{graph}/*/@stamp", self._hear)
+        self._thread = threading.Thread(target=self._say, daemon=True)
+        self._thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+        self._subscriber.undeclare()
+        self._token.undeclare()
+
+    def stamps(self):
+        """The stamps that were heard: for commands that are made from what is read from now on."""
+        with self._lock:
+            return [echo for echo, _ in self._heard.values()]
+
+    def send(self, node, port, type_hash, message, stamps):
+        """Sends a message with stamps that were taken before it was made."""
+        self._put(message_key(self._graph, self._name, node, port, type_hash), message, stamps)
+
+    def _put(self, key, message, stamps):
+        import zenoh
+
+        with self._lock:
+            sequence = self._sequences[key] = self._sequences.get(key, 0) + 1
+        self._session.put(
+            key,
+            write(self._life, sequence, stamps, message),
+            congestion_control=zenoh.CongestionControl.DROP,
+            priority=zenoh.Priority.INTERACTIVE_HIGH,
+            express=True,
+        )
+
+    def _hear(self, came):
+        host = host_number(str(came.key_expr).split("/")[2])
+        try:
+            frame = parse(came.payload.to_bytes())
+            stamp_ns, version = STAMP.unpack_from(frame.message)
+        except (ValueError, struct.error):
+            return
+        echo = Echo(host, frame.life, stamp_ns)
+        with self._lock:
+            last, _ = self._heard.get(host, (None, 0))
+            is_older = last and last.life == echo.life and last.stamp_ns >= stamp_ns
+            if version == self._version and not is_older:
+                self._heard[host] = (echo, time.monotonic_ns())
+
+    def _say(self):
+        key = f"sinew/{self._graph}/{self._name}/@stamp"
+        while not self._over.is_set():
+            now_ns = time.monotonic_ns()
+            with self._lock:
+                heard = list(self._heard.values())
+            held = b"".join(struct.pack("<Q", now_ns - at_ns) for _, at_ns in heard)
+            said = STAMP.pack(now_ns, self._version) + held
+            self._put(key, said, [echo for echo, _ in heard])
+            self._over.wait(self._period_s)
