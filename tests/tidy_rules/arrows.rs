@@ -79,6 +79,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["crew"],
         ],
     ),
+    ("crates/hosts/src", &[&["header", "key"], &["judge", "stamps"]]),
     (
         "crates/lab/src",
         &[
@@ -189,6 +190,17 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["axis_log", "hosts", "messages", "monitor", "recorder", "server"],
             &["picture"],
             &["camera", "dashboard", "player"],
+        ],
+    ),
+    (
+        "kinds/zenoh/src",
+        &[
+            &["arrivals", "frame", "setting", "waiting"],
+            &["certificate", "configuration", "inbox", "seen"],
+            &["shared"],
+            &["line"],
+            &["watch"],
+            &["mirror"],
         ],
     ),
     (

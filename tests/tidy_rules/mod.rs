@@ -162,7 +162,7 @@ pub(crate) const WORDS: &[Word] = &[
 ];
 
 /// Names of the standard library and of crates that hold such a word: they are not ours to choose.
-const FOREIGN: [&str; 21] = [
+const FOREIGN: [&str; 23] = [
     "ChannelBinding",
     "channel_binding",
     "mpsc::channel",
@@ -183,6 +183,8 @@ const FOREIGN: [&str; 21] = [
     "hyper_util",
     "futures_util",
     "ffmpeg_next::util",
+    "zenoh::sample::Locality",
+    "zenoh::sample::Sample",
     // Of /proc.
     "/task",
 ];

@@ -78,17 +78,23 @@ impl Pair {
         });
     }
 
-    fn outage(&mut self, time: Duration) {
+    /// The sender dials: messages go there, stamps come back.
+    fn outage(&mut self, is_open: [bool; 2], time: Duration) {
         let before = self.receiver.counted_at(STRICT).late;
-        self.proxy.set_open(false);
+        self.proxy.set_open(is_open);
         self.pass_for(time);
-        self.proxy.set_open(true);
+        self.proxy.set_open([true; 2]);
         self.talks();
         let late = self.receiver.counted_at(STRICT).late - before;
         self.shown.outages += 1;
         self.shown.late += late;
         self.shown.late_in += u64::from(late > 0);
     }
+}
+
+/// Half of them in both directions, the others in one.
+fn ways(random: &mut fastrand::Rng) -> [bool; 2] {
+    [[false, true], [true, false], [false; 2], [false; 2]][random.usize(..4)]
 }
 
 /// One in ten is longer than zenoh's lease, so that the connection ends in it.
@@ -109,7 +115,9 @@ fn nothing_old_is_obeyed_after_an_outage() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut pair = Pair::open();
         pair.talks();
-        (0..outages.div_ceil(PAIRS)).for_each(|_| pair.outage(length(&mut random)));
+        (0..outages.div_ceil(PAIRS)).for_each(|_| {
+            pair.outage(ways(&mut random), length(&mut random));
+        });
         pair.shown.received = pair.receiver.counted_at(STRICT).received;
         pair.shown
     };

@@ -5,17 +5,20 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-/// Carries bytes from its own address to another, both ways, while it is open.
+/// Whether bytes go on: there, to the address that it stands before, and back.
+type Gate = (Mutex<[bool; 2]>, Condvar);
+
+/// Carries bytes from its own address to another, and back.
 pub(crate) struct Proxy {
     pub(crate) address: String,
-    gate: Arc<(Mutex<bool>, Condvar)>,
+    gate: Arc<Gate>,
 }
 
 impl Proxy {
     pub(crate) fn to(target: &str) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address").to_string();
-        let gate = Arc::new((Mutex::new(true), Condvar::new()));
+        let gate = Arc::new((Mutex::new([true; 2]), Condvar::new()));
         let (target, for_thread) = (target.to_owned(), Arc::clone(&gate));
         // It ends with the test's process.
         thread::spawn(move || {
@@ -23,28 +26,30 @@ impl Proxy {
                 let Ok(there) = TcpStream::connect(&target) else { continue };
                 let twins = here.try_clone().and_then(|it| Ok((it, there.try_clone()?)));
                 let (here_too, there_too) = twins.expect("a second hand");
-                for (from, to) in [(here, there), (there_too, here_too)] {
+                for (way, (from, to)) in
+                    [(here, there), (there_too, here_too)].into_iter().enumerate()
+                {
                     let _ = (from.set_nodelay(true), to.set_nodelay(true));
                     let gate = Arc::clone(&for_thread);
-                    thread::spawn(move || carry(from, to, &gate));
+                    thread::spawn(move || carry(from, to, way, &gate));
                 }
             }
         });
         Proxy { address, gate }
     }
 
-    /// From now on it carries, or not.
-    pub(crate) fn set_open(&self, is_open: bool) {
+    /// From now on it carries there and back, or not.
+    pub(crate) fn set_open(&self, is_open: [bool; 2]) {
         *self.gate.0.lock().expect("nobody panics with it") = is_open;
         self.gate.1.notify_all();
     }
 }
 
-fn carry(mut from: TcpStream, mut to: TcpStream, gate: &(Mutex<bool>, Condvar)) {
+fn carry(mut from: TcpStream, mut to: TcpStream, way: usize, gate: &Gate) {
     let mut bytes = [0; 65_536];
     while let Ok(len @ 1..) = from.read(&mut bytes) {
         let is_open = gate.0.lock().expect("nobody panics with it");
-        drop(gate.1.wait_while(is_open, |is_open| !*is_open).expect("nobody panics with it"));
+        drop(gate.1.wait_while(is_open, |is_open| !is_open[way]).expect("nobody panics with it"));
         if to.write_all(&bytes[..len]).is_err() {
             break;
         }
