@@ -152,7 +152,12 @@ pub(crate) const WORDS: &[Word] = &[
     Word {
         word: "common",
         instead: "the thing's own name",
-        exceptions: &[("kinds/flows/src/script/expression.rs", "a module of the crate cel")],
+        exceptions: &[
+            ("kinds/flows/src/script/expression.rs", "a module of the crate cel"),
+            ("kinds/zenoh/src/certificate.rs", "the name in a certificate's subject"),
+            ("kinds/zenoh/src/configuration.rs", "the name in a certificate's subject"),
+            ("kinds/zenoh/tests/mirror/tls.rs", "the name in a certificate's subject"),
+        ],
     },
     Word {
         word: "manager",

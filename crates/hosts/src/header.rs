@@ -9,7 +9,7 @@
 //!  4  u16 echoes | u16 zero
 //!  8  u64 life of who sends: another number each time that it starts
 //! 16  u64 sequence: 1, 2 and so on within a life, of each key by itself
-//! 24  u64 when it was sent, ns since 1970 by the clock of who sends: for logs, nothing is judged by it
+//! 24  u64 when it was sent, ns since 1970 by the clock of who sends: for logs, and for them only
 //! 32  the echoes, 24 bytes each: u64 host | u64 life | u64 stamp, ns
 //!     the message: as many bytes as its type has
 //! ```

@@ -14,8 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sinew_zenoh::{HostState, IncomingPort, Mirror, OutgoingPort, Peer, Setting};
-use zenoh::handlers::FifoChannelHandler;
-use zenoh::pubsub::{Publisher, Subscriber};
+use zenoh::pubsub::Publisher;
 use zenoh::qos::{CongestionControl, Priority};
 use zenoh::sample::Locality;
 use zenoh::{Config, Wait};
@@ -98,9 +97,12 @@ impl Talk for OverMirror {
     }
 }
 
+type Next = Box<dyn Fn(Duration) -> Option<Vec<u8>>>;
+
 struct OverZenoh {
     publisher: Publisher<'static>,
-    subscriber: Subscriber<FifoChannelHandler<zenoh::sample::Sample>>,
+    /// Waits for the next message.
+    next: Next,
     _session: zenoh::Session,
 }
 
@@ -126,7 +128,11 @@ impl OverZenoh {
             .allowed_destination(Locality::Remote)
             .wait()?;
         let subscriber = session.declare_subscriber(format!("round_trip/{other}")).wait()?;
-        Ok(OverZenoh { publisher, subscriber, _session: session })
+        let next = Box::new(move |time| {
+            let came = subscriber.recv_timeout(time).ok().flatten();
+            came.map(|it| it.payload().to_bytes().into_owned())
+        });
+        Ok(OverZenoh { publisher, next, _session: session })
     }
 }
 
@@ -137,8 +143,7 @@ impl Talk for OverZenoh {
     }
 
     fn receive(&mut self, time: Duration) -> Option<Vec<u8>> {
-        let came = self.subscriber.recv_timeout(time).ok().flatten()?;
-        Some(came.payload().to_bytes().into_owned())
+        (self.next)(time)
     }
 }
 

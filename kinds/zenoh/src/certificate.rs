@@ -69,13 +69,13 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(found)
 }
 
-/// The others know a host by its common name.
+/// The others know a host by its subject's CN.
 fn named(leaf: &X509Certificate<'_>, host: &str) -> Result<(), String> {
     let name = leaf.subject().iter_common_name().next().and_then(|it| it.as_str().ok());
     match name {
         Some(name) if name == host => Ok(()),
-        Some(name) => Err(format!("its common name is '{name}', this host is '{host}'")),
-        None => Err(format!("it has no common name; sign one for '{host}'")),
+        Some(name) => Err(format!("its subject's CN is '{name}', this host is '{host}'")),
+        None => Err(format!("it has no CN; sign one for '{host}'")),
     }
 }
 

@@ -117,7 +117,7 @@ fn tls(files: &TlsFiles, buffers: &str) -> String {
 }
 
 /// Who may do what: each peer may send under its own name and hear what this host sends, and
-/// nobody may do anything else. Who a peer is says the common name of its certificate.
+/// nobody may do anything else. Who a peer is says the CN of its certificate.
 fn access(setting: &Setting) -> String {
     let own = &setting.host;
     // `**` stands for no part that begins with '@'.

@@ -43,7 +43,7 @@ pub struct Setting {
 /// Another host.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Its name. With TLS its certificate bears it as common name.
+    /// Its name. With TLS its certificate bears it as the subject's CN.
     pub name: String,
     /// Where it is reached, such as `10.0.0.5:7447`; with TLS its certificate is valid for the part
     /// before the port. Given for exactly those hosts that listen: both sides decide by it who
@@ -57,8 +57,8 @@ pub struct TlsFiles {
     /// The authority that has signed the certificates of all hosts. It signs nothing else: whoever
     /// has a certificate of it may join the handshake, though no more.
     pub authority: PathBuf,
-    /// This host's certificate, and those between it and the authority, if any. Its common name is
-    /// the host's name; it is for servers and clients.
+    /// This host's certificate, and those between it and the authority, if any. Its subject's CN
+    /// is the host's name; it is for servers and clients.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,

@@ -61,7 +61,7 @@ impl Shared {
         (0..self.peers.len()).map(|it| self.peer(it))
     }
 
-    /// Whether so many bytes can be a stamp frame; what cannot is counted and need not be looked at.
+    /// Whether so many bytes can be a stamp frame; what cannot is counted, and not looked at.
     pub(crate) fn is_stamp(&self, len: usize) -> bool {
         let is_stamp = len <= STAMP_LEN_MAX;
         if !is_stamp {

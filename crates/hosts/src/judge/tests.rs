@@ -33,10 +33,10 @@ fn old_again_and_unstamped_messages_are_told_apart() {
     assert_eq!(judge.judge(&header(1, 1, now_ns), now_ns), Verdict::Old, "a replay");
     assert_eq!(judge.judge(&header(1, 4, now_ns), now_ns), fresh(now_ns, 2));
     assert_eq!(judge.judge(&header(1, 3, now_ns), now_ns), Verdict::Old, "overtaken");
-    let edge = now_ns + AFTER_NS;
-    assert_eq!(judge.judge(&header(1, 5, now_ns), edge), fresh(now_ns, 0));
+    let limit_ns = now_ns + AFTER_NS;
+    assert_eq!(judge.judge(&header(1, 5, now_ns), limit_ns), fresh(now_ns, 0));
     let late = Verdict::Late { age_ns: AFTER_NS + 1 };
-    assert_eq!(judge.judge(&header(1, 6, now_ns), edge + 1), late);
+    assert_eq!(judge.judge(&header(1, 6, now_ns), limit_ns + 1), late);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn outage(random: &mut fastrand::Rng, obeys: impl Fn(&Verdict) -> bool) -> (u64,
     let mut heard_ns = None;
     let (mut oldest_ns, mut obeyed, mut late) = (0, 0, 0);
     for step in 0..up_ns / MS + 500 {
-        // Clocks of two hosts have nothing in common: only who receives says a time.
+        // Clocks of two hosts have nothing to do with each other: only who receives says a time.
         let now_ns = step * MS;
         let is_up = !(down_ns..up_ns).contains(&now_ns);
         if step % 10 == 0 {

@@ -114,7 +114,7 @@ pub(crate) fn stranger(addresses: &[&str], more: &str) -> Session {
          connect: {{ endpoints: [{}], exit_on_failure: false, timeout_ms: -1, \
          retry: {{ period_init_ms: 100, period_max_ms: 200 }} }}, \
          open: {{ return_conditions: {{ connect_scouted: false, declares: false }} }}, \
-         scouting: {{ delay: 0, multicast: {{ enabled: false }}, gossip: {{ enabled: false }} }} }}",
+         scouting: {{ multicast: {{ enabled: false }}, gossip: {{ enabled: false }} }} }}",
         endpoints.join(", ")
     );
     zenoh::open(Config::from_json5(&text).expect("settings")).wait().expect("a session")

@@ -39,7 +39,7 @@ impl Authority {
         self.folder.path().join(name)
     }
 
-    /// A certificate with this common name, until the end of this year.
+    /// A certificate with this CN, until the end of this year.
     fn sign(&self, name: &str, file: &str, until_year: i32) -> TlsFiles {
         let key = KeyPair::generate().expect("a key");
         let mut its = CertificateParams::new(vec!["127.0.0.1".into()]).expect("an address");
@@ -106,7 +106,7 @@ fn an_own_certificate_that_nobody_would_take_is_told_at_once() {
     for (files, words) in [
         (missing, "missing.key': "),
         (authority.sign("a", "old", 2020), "old.pem': it was valid until Dec 31"),
-        (authority.sign("c", "c", 2100), "its common name is 'c', this host is 'a'"),
+        (authority.sign("c", "c", 2100), "its subject's CN is 'c', this host is 'a'"),
         (foreign, "invalid peer certificate: "),
         (twins, "twin.key' is not the key of"),
     ] {
