@@ -46,8 +46,8 @@ pub struct Peer {
     /// Its name. With TLS its certificate bears it as the subject's CN.
     pub name: String,
     /// Where it is reached, such as `10.0.0.5:7447`; with TLS its certificate is valid for the part
-    /// before the port. Given for exactly those hosts that listen: both sides decide by it who
-    /// dials.
+    /// before the port, which is no number of IPv6 then, for zenoh checks none. Given for exactly
+    /// those hosts that listen: both sides decide by it who dials.
     pub address: Option<String>,
 }
 
@@ -119,6 +119,9 @@ impl Setting {
         if let Some(twice) = self.peers.iter().find(|it| !seen.insert(host_number(&it.name))) {
             return Err(format!("there are two hosts '{}'", twice.name));
         }
+        for peer in &self.peers {
+            peer.address.iter().try_for_each(|it| reachable(&peer.name, it, self.tls.is_some()))?;
+        }
         for port in &self.incoming {
             let IncomingPort { from, node, port, capacity, newest_only, .. } = port;
             if self.peer(from).is_none() {
@@ -159,6 +162,18 @@ fn dials(own: (&str, bool), other: (&str, bool)) -> bool {
     other.1 && (own.0 > other.0 || !own.1)
 }
 
+/// Whether an address can be dialled; zenoh would try a wrong one for ever, without a word.
+fn reachable(name: &str, address: &str, with_tls: bool) -> Result<(), String> {
+    let parts = address.rsplit_once(':').filter(|it| !it.0.is_empty());
+    match parts.and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?))) {
+        Some((host, _)) if with_tls && host.starts_with('[') => Err(format!(
+            "host '{name}': zenoh cannot check a certificate for '{host}'; give a name instead"
+        )),
+        Some(_) => Ok(()),
+        None => Err(format!("host '{name}': '{address}' is no address with a port")),
+    }
+}
+
 /// Whether a name can be a part of a key.
 fn part(name: &str) -> Result<(), String> {
     let is_wild = |sign| matches!(sign, '*' | '$' | '#' | '?' | '/' | '"' | '\\');
@@ -180,6 +195,16 @@ mod tests {
             assert_eq!(count, usize::from(a || b), "a listens: {a}, b listens: {b}");
         }
         assert!(dials(("b", true), ("a", true)), "the later one dials");
+    }
+
+    #[test]
+    fn an_address_has_a_port() {
+        assert_eq!(reachable("b", "10.0.0.5:7447", true), Ok(()));
+        assert_eq!(reachable("b", "[::1]:7447", false), Ok(()));
+        assert!(reachable("b", "[::1]:7447", true).is_err_and(|it| it.contains("give a name")));
+        for wrong in ["10.0.0.5", ":7447", "b.example:http", "b:99999"] {
+            assert!(reachable("b", wrong, false).is_err_and(|it| it.contains("no address")));
+        }
     }
 
     #[test]

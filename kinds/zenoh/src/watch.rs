@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::configuration::LEASE;
 use crate::line::{self, Line};
+use crate::seen::Seen;
 use crate::shared::Shared;
 
 /// A peer with an open connection that is silent for so long, or a message that is being sent for
@@ -82,12 +83,13 @@ impl Watched {
             let linked = line::linked(&session);
             drop(session);
             let now_ns = self.shared.now_ns();
-            let silent = self.shared.peers().zip(&numbers).map(|(mut peer, number)| {
+            let look = |(mut peer, number): (MutexGuard<'_, Seen>, &u64)| {
                 peer.is_linked = linked.contains(number);
                 (peer.is_linked, peer.silent_ns(now_ns))
-            });
+            };
+            let peers: Vec<_> = self.shared.peers().zip(&numbers).map(look).collect();
             let busy = self.shared.waiting.busy().map(|it| it.elapsed());
-            if doubts.is_dead(Instant::now(), silent, busy) {
+            if doubts.is_dead(Instant::now(), &peers, busy) {
                 self.reopen();
             }
         }
@@ -132,11 +134,11 @@ impl Doubts {
     fn is_dead(
         &mut self,
         now: Instant,
-        peers: impl Iterator<Item = (bool, Option<u64>)>,
+        peers: &[(bool, Option<u64>)],
         busy: Option<Duration>,
     ) -> bool {
         let mut is_dead = busy.is_some_and(|it| it >= DEAD);
-        for ((is_linked, silent_ns), since) in peers.zip(&mut self.linked) {
+        for (&(is_linked, silent_ns), since) in peers.iter().zip(&mut self.linked) {
             let linked = is_linked.then(|| *since.get_or_insert(now));
             *since = linked;
             let is_old = linked.is_some_and(|it| now.duration_since(it) >= DEAD);
@@ -174,7 +176,7 @@ mod tests {
         let (start, mut doubts) = (Instant::now(), Doubts::new(1));
         let mut look = |ms: &u64| {
             let (peer, busy) = of(*ms);
-            doubts.is_dead(start + MS * *ms as u32, [peer].into_iter(), busy)
+            doubts.is_dead(start + MS * *ms as u32, &[peer], busy)
         };
         let looks = (0..300_000).step_by(500).collect::<Vec<u64>>();
         looks.into_iter().filter(|ms| look(ms)).map(|ms| ms / 1000).collect()

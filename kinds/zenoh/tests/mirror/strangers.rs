@@ -77,6 +77,7 @@ fn a_flood_of_a_stranger_stops_nobody() {
                 }
             }
         });
+        let _ends = Ends(&is_over);
         let mut heard = 0;
         until("a flood, and a thousand messages through it", || {
             turn(&mut b, &[&message.clone()]);
@@ -87,12 +88,21 @@ fn a_flood_of_a_stranger_stops_nobody() {
             assert!(heard == 0 || state == HostState::Heard, "b is {state:?} in the flood");
             counts.received >= 1000 && counts.unstamped >= 2000 && counts.malformed >= 4000
         });
-        is_over.store(true, Ordering::Relaxed);
     });
     let grown = resident().saturating_sub(before);
     let flood = a.counted().incoming.unstamped * BYTES as u64 * 3;
     assert!(grown < flood / 2, "memory grew by {grown} bytes in a flood of {flood}");
     assert_eq!(a.counted().reopened, 0);
+}
+
+/// Ends the flood, when the test fails, too.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        // As above.
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Bytes of memory of this process.
