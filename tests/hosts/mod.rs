@@ -4,12 +4,13 @@
 mod networks;
 mod stage;
 
+use std::fs;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::hosts::stage::Cell;
-use crate::program::{self, refused, send, wait_until};
+use crate::program::{self, folder, refused, send, wait_until};
 
 /// Longer than a target may be obeyed.
 const TOO_LONG: Duration = Duration::from_millis(500);
@@ -90,6 +91,30 @@ fn a_port_that_is_taken_is_told_until_it_is_free() {
     here.obeys_more_targets("once the port is free");
     office.stop();
     here.stop();
+}
+
+#[test]
+fn what_came_from_another_host_is_replayed_bit_for_bit() {
+    let cell = Cell::new("replayed");
+    let folder = folder("hosts-recordings");
+    let node = format!("nodes:\n  - {{kind: recorder, domain: rec, folder: {}}}", folder.display());
+    let edits = [
+        ("  camera: {host: hall}", "  camera: {host: hall}\n  rec: {host: cell}"),
+        ("nodes:", &node),
+    ];
+    let (here, office) = (cell.run_edited("cell", &edits), cell.run("office"));
+    here.obeys_more_targets("while it is recorded");
+    office.stop();
+    here.stop();
+    let mut parts = fs::read_dir(&folder).expect("the recorder's folder");
+    let part = parts.next().expect("a part").expect("its name").path().display().to_string();
+    let report = program::sinew(["replay", "--json", &part]).ended_with(0).json();
+    assert_eq!(
+        (&report["identical"], &report["graph"]),
+        (&true.into(), &"cell".into()),
+        "{report}"
+    );
+    assert!(report["cycles"].as_u64().is_some_and(|cycles| cycles > 100), "{report}");
 }
 
 #[test]

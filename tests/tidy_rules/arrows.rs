@@ -144,6 +144,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["join"],
             &["place"],
             &["flows", "limits", "options", "requires", "shapes"],
+            &["hosts"],
             &["assemble"],
             &["parts"],
             &["examine"],
@@ -179,7 +180,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         &[
             &["file", "kinematics", "messages", "testing", "workspace"],
             &["arm", "path"],
-            &["ethercat_master", "ik", "path_planner"],
+            &["ethercat_master", "ik", "path_planner", "pose_limiter"],
             &["drives"],
         ],
     ),
@@ -201,12 +202,13 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["line"],
             &["watch"],
             &["mirror"],
+            &["node"],
         ],
     ),
     (
         "src",
         &[
-            &["answer", "duration", "progress"],
+            &["answer", "duration", "part", "progress"],
             &["doctor", "load", "reach", "signals"],
             &["machine"],
             &[

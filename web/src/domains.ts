@@ -2,7 +2,7 @@
 
 import { byId, make, say, setState, setText } from "./dom";
 import { count, memory, NONE, uptime, words } from "./format";
-import type { DomainStatus } from "./protocol";
+import type { DomainStatus, HostStatus } from "./protocol";
 
 const HEADS: [string, string][] = [
   ["domain", ""], ["state", ""], ["process", "number"], ["up", "number"], ["restarts", "number"], ["memory", "number"],
@@ -75,10 +75,16 @@ export class DomainsPanel {
     const texts = [pid?.toString() ?? NONE, pid ? uptime(up_ms) : NONE, count(restarts), memory(resident_kib)];
     row.figures.forEach((cell, at) => setText(cell, texts[at] ?? NONE));
     const next = next_restart_ms === null ? "" : `; again in ${(next_restart_ms / 1000).toFixed(1)} s`;
-    setText(row.reason, (domain.last_reason ?? "") + next);
+    setText(row.reason, [...(domain.hosts ?? []).map(host), (domain.last_reason ?? "") + next].filter(Boolean).join("; "));
     nameWithAddress(row.called, domain);
     if (row.restart) row.restart.disabled = !may_order;
   }
+}
+
+/** How another host is. */
+function host({ name, state, round_trip_us, late }: HostStatus): string {
+  const there = state === "heard" && round_trip_us ? `, ${(round_trip_us / 1000).toFixed(1)} ms there and back` : "";
+  return `host ${name} ${words(state)}${there}${late > 0 ? `, ${count(late)} late` : ""}`;
 }
 
 /** The name, as a link where the domain serves something that this page is not. */

@@ -98,6 +98,16 @@ export interface DomainStatus {
   address: string | null;
   resident_kib: number | null;
   nodes: NodeStatus[];
+  /** The other hosts of the graph, as the service that stands for them sees them. */
+  hosts?: HostStatus[];
+}
+
+/** Another host of the graph. */
+export interface HostStatus {
+  name: string;
+  state: "unheard" | "heard" | "silent" | "other_graph";
+  round_trip_us?: number | null;
+  late: number;
 }
 
 export interface NodeStatus {

@@ -26,7 +26,7 @@ const ECHO_LEN: usize = 24;
 
 /// What is said of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Header {
+pub struct MessageHeader {
     /// Of who sends: another number each time that it starts.
     pub life: u64,
     /// Rises by one with each message of a key within a life.
@@ -64,7 +64,7 @@ pub enum Malformed {
     Echoes(u16),
 }
 
-impl Header {
+impl MessageHeader {
     /// The header and the message behind it, as bytes.
     ///
     /// # Panics
@@ -92,7 +92,7 @@ impl Header {
     ///
     /// # Errors
     /// They are none.
-    pub fn read(bytes: &[u8], size: usize) -> Result<(Header, &[u8]), Malformed> {
+    pub fn read(bytes: &[u8], size: usize) -> Result<(MessageHeader, &[u8]), Malformed> {
         let wrong = Malformed::Length { len: bytes.len(), size };
         let (head, rest) = bytes.split_at_checked(HEADER_LEN).ok_or(wrong)?;
         if head[..4] != MAGIC {
@@ -115,7 +115,7 @@ impl Header {
             life: word(&of[1]),
             stamp_ns: word(&of[2]),
         };
-        let header = Header {
+        let header = MessageHeader {
             life: word(&words[0]),
             sequence: word(&words[1]),
             sent_unix_ns: word(&words[2]),
@@ -156,10 +156,10 @@ mod tests {
     fn what_is_written_is_read() {
         for count in [0, 1, 3, ECHOES_MAX as u64] {
             let echoes = (0..count).map(echo).collect();
-            let header = Header { life: 1, sequence: 2, sent_unix_ns: 3, echoes };
+            let header = MessageHeader { life: 1, sequence: 2, sent_unix_ns: 3, echoes };
             for message in [&b""[..], b"x", &[7; 256]] {
                 let bytes = header.write(message);
-                let read = Header::read(&bytes, message.len());
+                let read = MessageHeader::read(&bytes, message.len());
                 assert_eq!(read, Ok((header.clone(), message)));
             }
         }
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn the_bytes_are_those_of_the_table() {
         let echoes = vec![Echo { host: 4, life: 5, stamp_ns: 6 }];
-        let bytes = Header { life: 1, sequence: 2, sent_unix_ns: 3, echoes }.write(b"ab");
+        let bytes = MessageHeader { life: 1, sequence: 2, sent_unix_ns: 3, echoes }.write(b"ab");
         let mut expected = b"SNW\x01\x01\0\0\0".to_vec();
         for word in [1_u64, 2, 3, 4, 5, 6] {
             expected.extend_from_slice(&word.to_le_bytes());
@@ -180,21 +180,22 @@ mod tests {
 
     #[test]
     fn whatever_comes_is_a_message_or_an_error() {
-        let whole = Header { echoes: vec![echo(1)], ..Header::default() }.write(&[9; 8]);
+        let whole =
+            MessageHeader { echoes: vec![echo(1)], ..MessageHeader::default() }.write(&[9; 8]);
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..20_000 {
             let mut bytes = whole.clone();
             let at = random.usize(..bytes.len());
             bytes[at] = random.u8(..);
             bytes.truncate(random.usize(at..=bytes.len()));
-            if let Ok((_, message)) = Header::read(&bytes, 8) {
+            if let Ok((_, message)) = MessageHeader::read(&bytes, 8) {
                 assert_eq!(message.len(), 8);
             }
         }
-        assert_eq!(Header::read(b"SNW", 8), Err(Malformed::Length { len: 3, size: 8 }));
-        assert_eq!(Header::read(&[0; 40], 8), Err(Malformed::Magic));
+        assert_eq!(MessageHeader::read(b"SNW", 8), Err(Malformed::Length { len: 3, size: 8 }));
+        assert_eq!(MessageHeader::read(&[0; 40], 8), Err(Malformed::Magic));
         let mut many = whole;
         many[4] = 65;
-        assert_eq!(Header::read(&many, 8), Err(Malformed::Echoes(65)));
+        assert_eq!(MessageHeader::read(&many, 8), Err(Malformed::Echoes(65)));
     }
 }

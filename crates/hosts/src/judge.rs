@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::header::Header;
+use crate::header::MessageHeader;
 
 /// Lives of a sender that are over and still remembered.
 const OVER_MAX: usize = 16;
@@ -23,7 +23,7 @@ pub struct Judge {
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Freshness {
     /// It may be obeyed until its stamp is too old, too.
     Fresh {
         /// When this host said the stamp in it, by its own monotonic clock, ns.
@@ -51,19 +51,19 @@ impl Judge {
 
     /// Judges a message that is there at `now_ns` of the monotonic clock by which stamps are said.
     /// What is not fresh leaves no trace: it cannot make others old.
-    pub fn judge(&mut self, header: &Header, now_ns: u64) -> Verdict {
+    pub fn judge(&mut self, header: &MessageHeader, now_ns: u64) -> Freshness {
         let own = |echo: &&crate::Echo| (echo.host, echo.life) == (self.host, self.life);
-        let Some(echo) = header.echoes.iter().find(own) else { return Verdict::Unstamped };
+        let Some(echo) = header.echoes.iter().find(own) else { return Freshness::Unstamped };
         // A stamp that is still to come was never said.
-        let Some(age_ns) = now_ns.checked_sub(echo.stamp_ns) else { return Verdict::Unstamped };
+        let Some(age_ns) = now_ns.checked_sub(echo.stamp_ns) else { return Freshness::Unstamped };
         if age_ns > self.after_ns {
-            return Verdict::Late { age_ns };
+            return Freshness::Late { age_ns };
         }
         let lost = match self.last {
-            _ if self.over.contains(&header.life) => return Verdict::Old,
+            _ if self.over.contains(&header.life) => return Freshness::Old,
             Some((life, sequence)) if life == header.life => {
                 if header.sequence <= sequence {
-                    return Verdict::Old;
+                    return Freshness::Old;
                 }
                 header.sequence - sequence - 1
             }
@@ -74,7 +74,7 @@ impl Judge {
             None => 0,
         };
         self.last = Some((header.life, header.sequence));
-        Verdict::Fresh { stamp_ns: echo.stamp_ns, lost }
+        Freshness::Fresh { stamp_ns: echo.stamp_ns, lost }
     }
 
     fn forget(&mut self, life: u64) {

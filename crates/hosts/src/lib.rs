@@ -12,7 +12,7 @@ mod judge;
 mod key;
 mod stamps;
 
-pub use header::{ECHOES_MAX, Echo, HEADER_LEN, Header, Malformed};
-pub use judge::{Judge, Verdict};
+pub use header::{ECHOES_MAX, Echo, HEADER_LEN, Malformed, MessageHeader};
+pub use judge::{Freshness, Judge};
 pub use key::{host_number, message_key, stamp_key};
 pub use stamps::{Stamps, Turn};

@@ -361,8 +361,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Bytes of the stamp in front of a message that bears one: when the host that reads it said it,
-    /// ns of its monotonic clock.
+    /// Bytes of the stamp in front of a message that bears one: when the host that reads it said
+    /// it, ns of its monotonic clock.
     pub const STAMP_BYTES: u32 = 8;
 
     /// Bytes that cross for each message.

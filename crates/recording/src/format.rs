@@ -66,6 +66,8 @@ pub struct PartHead {
     pub graph: String,
     /// The spec's file, as the user named it.
     pub file: String,
+    /// Of a graph with hosts: the one whose part of it ran.
+    pub part_of: Option<String>,
     /// The folder that its paths started from.
     pub base: PathBuf,
     /// `node.parameter` and the value that took the place of the spec's.
@@ -98,7 +100,8 @@ impl PartHead {
             ("clock_offset_ns", self.clock_offset_ns.to_string()),
             ("host", self.host.clone()),
         ];
-        rows.map(|(key, value)| (key.to_owned(), value)).into()
+        let part_of = self.part_of.iter().map(|host| ("part_of", host.clone()));
+        rows.into_iter().chain(part_of).map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
     /// From metadata.
@@ -124,6 +127,7 @@ impl PartHead {
             life: number(metadata, "life")?,
             graph: text(metadata, "graph")?.into(),
             file: text(metadata, "file")?.into(),
+            part_of: metadata.get("part_of").cloned(),
             base: text(metadata, "base")?.into(),
             overrides: overrides.map_err(|error| json("overrides", error))?,
             images: images
@@ -204,6 +208,7 @@ pub(crate) fn first() -> PartHead {
         life: 0,
         graph: "arm".into(),
         file: "arm.yaml".into(),
+        part_of: None,
         base: "nowhere".into(),
         overrides: vec![],
         images: vec![],
@@ -220,7 +225,9 @@ mod tests {
     #[test]
     fn head_and_gap_come_back_from_metadata() {
         let overrides = vec![("planner.laps".into(), "0".into())];
-        let head = PartHead { part: 3, life: 1, overrides, clock_offset_ns: -5, ..first() };
+        let part_of = Some("cell".into());
+        let head =
+            PartHead { part: 3, life: 1, overrides, clock_offset_ns: -5, part_of, ..first() };
         assert_eq!(PartHead::from_metadata(&head.to_metadata()), Ok(head.clone()));
         let mut other = head.to_metadata();
         other.insert("version".into(), "9".into());

@@ -136,7 +136,7 @@ pub(crate) fn check(
     let mut paired = BTreeSet::new();
     for joined in remote {
         options(joined);
-        unseen(&joined.link.requires, draft.report, "no clock is common to two hosts");
+        unseen(&joined.link.requires, draft.report, "two hosts share no clock");
         let into_core = matches!(reach(draft, joined, homes), Some(Reach::Core | Reach::Inwards));
         match into_core {
             true => into_the_core(draft, joined),
@@ -180,7 +180,7 @@ fn refuse(Joined { link, .. }: &Joined<'_, '_>, option: &str, message: &str, hel
 fn options(joined: &Joined<'_, '_>) {
     let rows = [
         ("transport", "remove it: the hosts speak with each other as 'hosts' says"),
-        ("sync", "remove it: no memory is common to two hosts"),
+        ("sync", "remove it: two hosts share no memory"),
         ("wait", "remove it: nobody waits for another host"),
         ("full", "remove it: what finds no room is dropped and counted"),
         ("delay", "remove it: another host is no part of the cycle"),
@@ -266,7 +266,7 @@ pub(crate) fn planned(
     hosts
 }
 
-/// What two parts must have in common: who is there, and what crosses between them.
+/// What two parts must agree on: who is there, and what crosses between them.
 fn version(graph: &str, hosts: &HostPlan) -> u64 {
     let name = |end: &RemoteEnd| format!("{} {}.{}", hosts.all[end.host].name, end.node, end.port);
     let mut rows: Vec<String> = hosts.all.iter().map(|host| host.name.clone()).collect();

@@ -1,9 +1,13 @@
 //! Every key of a spec: its shape, limits, default and meaning. The reader, the errors and the JSON
 //! schema are made from these tables, so they cannot disagree.
 
+mod host;
+
 use self::Shape::{
     Fields, Integers, ListOf, MapOf, MapOfLists, Name, Names, Percent, PortName, PowerOfTwo,
 };
+pub use self::host::HOSTS_MAX;
+pub(crate) use self::host::{AFTER_NS, HOST};
 use sinew_plan::catalogue::ParameterType;
 use sinew_plan::option_enum;
 use sinew_plan::plan::{Board, Delivery, Full, Isolation, RestartPolicy, Sync, Transport, Wait};
@@ -173,53 +177,6 @@ pub(crate) static GRAPH: Table = Table {
         required("domains", MapOf(&DOMAIN), "The fault domains: one OS process each."),
         optional("domain", Name, "Domain of flow nodes that name none. Default: the only one."),
         required("nodes", ListOf(&NODE), "The nodes, with the links they write to."),
-    ],
-};
-
-/// Most hosts of a graph: what one says of all others must fit into a request to its supervisor.
-pub const HOSTS_MAX: usize = 24;
-
-/// A host.
-pub(crate) static HOST: Table = Table {
-    what: "a host",
-    keys: &[
-        optional(
-            "address",
-            Shape::Value(ParameterType::Text),
-            "Where the others reach it: NAME:PORT. Of two hosts with links between them one must \
-             have it.",
-        ),
-        optional(
-            "listen",
-            Shape::Value(ParameterType::Text),
-            "Where it listens: ADDRESS:PORT. Default: at all its addresses, at the port of \
-             'address'.",
-        ),
-        optional(
-            "tls",
-            Fields(&TLS),
-            "What it shows the others, and by what it knows them. Default: all is said in the \
-             open, and whoever reaches the port is believed.",
-        ),
-    ],
-};
-
-/// The certificate of a host.
-pub(crate) static TLS: Table = Table {
-    what: "tls",
-    keys: &[
-        required(
-            "ca",
-            Shape::Value(ParameterType::Path),
-            "Certificates that the others' must be signed by, a PEM file.",
-        ),
-        required(
-            "certificate",
-            Shape::Value(ParameterType::Path),
-            "Its own certificate, a PEM file: the common name is that of the host, and it names \
-             the 'address', too.",
-        ),
-        required("key", Shape::Value(ParameterType::Path), "The key of that, a PEM file."),
     ],
 };
 
@@ -604,17 +561,7 @@ pub(crate) static LINK: Table = Table {
             "0",
             "1: the reader sees the message one cycle later. This is what closes a loop.",
         ),
-        optional(
-            "after",
-            duration(AFTER_NS_MIN, 10_000_000_000),
-            "On a link from another host into the core: a message that is older is dropped. \
-             Default: 100ms.",
-        ),
+        host::AFTER,
         optional("requires", Fields(&REQUIRES), "What the link must hold."),
     ],
 };
-
-/// Youngest age at which a message of another host may be dropped, ns.
-const AFTER_NS_MIN: u64 = 5_000_000;
-/// The age at which it is dropped if the link does not say so, ns.
-pub(crate) const AFTER_NS: u64 = 100_000_000;

@@ -33,10 +33,10 @@ pub const INFO: Kind = Kind {
     name: "pose_limiter",
     runs_in: RunsIn::Realtime,
     doc: "Goes straight to the last pose that it was told, limited in speed and acceleration, and \
-          says every cycle where the flange shall be: at home until it is told anything. Without a \
-          new pose for 'hold_after' it brakes and holds its place. A pose that is outside the floor \
-          and the box, or out of the arm's reach, is counted and not taken. For targets that come \
-          from another host, or from a service.",
+          says every cycle where the flange shall be: at home until it is told anything. Without \
+          a new pose for 'hold_after' it brakes and holds its place. A pose that is outside the \
+          floor and the box, or out of the arm's reach, is counted and not taken. For targets that \
+          come from another host, or from a service.",
     ports: &[
         Port::input("in", "Where the flange shall go.", CartesianTarget::TYPE),
         Port::output("out", "Where it shall be at the end of this cycle.", CartesianTarget::TYPE),
@@ -61,7 +61,7 @@ pub const INFO: Kind = Kind {
         ),
         number(
             "near_mm",
-            "The feedback answers a pose once the target is so near to it; before, it answers none.",
+            "The feedback answers a pose once the target is so near to it, and none before.",
             "mm",
             (0.001, 10_000.0),
             "30",

@@ -12,7 +12,7 @@
 //! Who finds its own stamp in it knows a round trip: now, less the stamp, less how long the other
 //! had it.
 
-use sinew_hosts::{ECHOES_MAX, HEADER_LEN, Header, Malformed};
+use sinew_hosts::{ECHOES_MAX, HEADER_LEN, Malformed, MessageHeader};
 
 /// Bytes of the two numbers.
 const NUMBERS_LEN: usize = 16;
@@ -29,7 +29,7 @@ pub(crate) const STAMP_LEN_MAX: usize =
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StampFrame {
     /// Its life, and the stamps that it has heard.
-    pub header: Header,
+    pub header: MessageHeader,
     /// Its own stamp, ns.
     pub stamp_ns: u64,
     /// Of the graph's links between hosts.
@@ -57,7 +57,7 @@ impl StampFrame {
     pub fn read(bytes: &[u8]) -> Result<StampFrame, Malformed> {
         let echoes =
             bytes.get(4..6).map_or(0, |it| usize::from(u16::from_le_bytes([it[0], it[1]])));
-        let (header, message) = Header::read(bytes, NUMBERS_LEN + echoes * HELD_LEN)?;
+        let (header, message) = MessageHeader::read(bytes, NUMBERS_LEN + echoes * HELD_LEN)?;
         let (words, _) = message.as_chunks::<8>();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         let mut next = || words.next().unwrap_or_default();
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_stands_where_the_table_says() {
         let echo = Echo { host: 4, life: 5, stamp_ns: 6 };
-        let header = Header { life: 1, sequence: 2, sent_unix_ns: 3, echoes: vec![echo] };
+        let header = MessageHeader { life: 1, sequence: 2, sent_unix_ns: 3, echoes: vec![echo] };
         let frame = StampFrame { header, stamp_ns: 7, version: 8, held_ns: vec![9] };
         let bytes = frame.write();
         let mut expected = b"SNW\x01\x01\0\0\0".to_vec();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sinew_hosts::{ECHOES_MAX, HEADER_LEN, Header, Judge, Verdict};
+use sinew_hosts::{ECHOES_MAX, Freshness, HEADER_LEN, Judge, MessageHeader};
 
 use crate::setting::IncomingPort;
 
@@ -115,7 +115,7 @@ impl Inbox {
     pub(crate) fn arrive(&self, bytes: &[u8], joined: Option<u64>, now_ns: u64) -> bool {
         let mut held = self.held();
         let Held { judge, ring, counts } = &mut *held;
-        let Ok((header, message)) = Header::read(bytes, self.bytes) else {
+        let Ok((header, message)) = MessageHeader::read(bytes, self.bytes) else {
             counts.malformed += 1;
             return false;
         };
@@ -124,7 +124,7 @@ impl Inbox {
             return false;
         }
         match judge.judge(&header, now_ns) {
-            Verdict::Fresh { stamp_ns, lost } => {
+            Freshness::Fresh { stamp_ns, lost } => {
                 counts.lost += lost;
                 // The place of the one that goes is that of the one that comes.
                 let mut place = Vec::new();
@@ -139,9 +139,9 @@ impl Inbox {
                 ring.push_back((stamp_ns, place));
                 return true;
             }
-            Verdict::Late { .. } => counts.late += 1,
-            Verdict::Old => counts.old += 1,
-            Verdict::Unstamped => counts.unstamped += 1,
+            Freshness::Late { .. } => counts.late += 1,
+            Freshness::Old => counts.old += 1,
+            Freshness::Unstamped => counts.unstamped += 1,
         }
         false
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use sinew_hosts::{Header, Stamps, Turn};
+use sinew_hosts::{MessageHeader, Stamps, Turn};
 
 use crate::arrivals::Arrivals;
 use crate::certificate;
@@ -109,7 +109,7 @@ impl Mirror {
         let port = &self.shared().setting.outgoing[outgoing];
         assert_eq!(message.len(), port.bytes, "bytes of '{}.{}'", port.node, port.port);
         self.sequences[outgoing] += 1;
-        let header = Header {
+        let header = MessageHeader {
             life: self.life(),
             sequence: self.sequences[outgoing],
             sent_unix_ns: unix_ns(),

@@ -1,8 +1,8 @@
 //! Kind `zenoh`: stands for the other hosts of a graph.
 //!
 //! The compiler puts one node of it into the part of each host, with a port for each end of a link
-//! that lies elsewhere. What comes in at its inputs goes to other hosts; what they send and is fresh
-//! goes out at its outputs, into the core with its stamp in front, where it is judged once more.
+//! that lies elsewhere. What comes in at its inputs goes to other hosts; what they send and is
+//! fresh goes out at its outputs, into the core with its stamp in front, where it is judged again.
 
 use std::io::{Write, stdout};
 use std::path::Path;

@@ -128,7 +128,7 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use sinew_hosts::Header;
+    use sinew_hosts::MessageHeader;
 
     use super::*;
 
@@ -137,7 +137,8 @@ mod tests {
     fn frame(life: u64, sequence: u64, echo: Option<(u64, u64)>) -> StampFrame {
         let echoes = echo.map(|it| Echo { host: OWN.0, life: OWN.1, stamp_ns: it.0 });
         let held_ns = echo.map(|it| it.1).into_iter().collect();
-        let header = Header { life, sequence, sent_unix_ns: 0, echoes: Vec::from_iter(echoes) };
+        let header =
+            MessageHeader { life, sequence, sent_unix_ns: 0, echoes: Vec::from_iter(echoes) };
         StampFrame { header, stamp_ns: sequence * 100, version: 3, held_ns }
     }
 

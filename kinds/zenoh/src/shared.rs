@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sinew_hosts::{Header, host_number};
+use sinew_hosts::{MessageHeader, host_number};
 
 use crate::arrivals::Arrivals;
 use crate::frame::{STAMP_LEN_MAX, StampFrame};
@@ -96,7 +96,7 @@ impl Shared {
         let version = self.setting.version;
         let heard: Vec<_> = self.peers().filter_map(|it| it.echo(version)).collect();
         let now_ns = self.now_ns();
-        let header = Header {
+        let header = MessageHeader {
             life: self.own.1,
             // Only who sends counts, one thread at a time.
             sequence: self.stamps.fetch_add(1, Ordering::Relaxed) + 1,

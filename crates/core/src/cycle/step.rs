@@ -280,8 +280,8 @@ impl Input {
 
 impl Lock {
     /// Takes a message into the staging place. Whether there was one, and it is whole and young
-    /// enough. What has grown old in the mailbox does not hold up what came after it. A service that
-    /// has closed its end may come back.
+    /// enough. What has grown old in the mailbox does not hold up what came after it. A service
+    /// that has closed its end may come back.
     fn pass(
         &mut self,
         receiver: &mut dyn Receiver,

@@ -11,31 +11,31 @@ const LIFE: u64 = 70;
 const MS: u64 = 1_000_000;
 const AFTER_NS: u64 = 30 * MS;
 
-fn header(life: u64, sequence: u64, stamp_ns: u64) -> Header {
+fn header(life: u64, sequence: u64, stamp_ns: u64) -> MessageHeader {
     let echo = Echo { host: HOST, life: LIFE, stamp_ns };
-    Header { life, sequence, sent_unix_ns: 0, echoes: vec![echo] }
+    MessageHeader { life, sequence, sent_unix_ns: 0, echoes: vec![echo] }
 }
 
 #[test]
 fn old_again_and_unstamped_messages_are_told_apart() {
     let mut judge = Judge::new(HOST, LIFE, AFTER_NS);
     let now_ns = 1000 * MS;
-    let fresh = |stamp_ns, lost| Verdict::Fresh { stamp_ns, lost };
-    assert_eq!(judge.judge(&Header::default(), now_ns), Verdict::Unstamped);
+    let fresh = |stamp_ns, lost| Freshness::Fresh { stamp_ns, lost };
+    assert_eq!(judge.judge(&MessageHeader::default(), now_ns), Freshness::Unstamped);
     let other = |host, life| {
         let echoes = vec![Echo { host, life, stamp_ns: now_ns }];
-        Header { life: 1, sequence: 1, sent_unix_ns: 0, echoes }
+        MessageHeader { life: 1, sequence: 1, sent_unix_ns: 0, echoes }
     };
-    assert_eq!(judge.judge(&other(HOST + 1, LIFE), now_ns), Verdict::Unstamped);
-    assert_eq!(judge.judge(&other(HOST, LIFE + 1), now_ns), Verdict::Unstamped);
-    assert_eq!(judge.judge(&header(1, 1, now_ns + 1), now_ns), Verdict::Unstamped, "to come");
+    assert_eq!(judge.judge(&other(HOST + 1, LIFE), now_ns), Freshness::Unstamped);
+    assert_eq!(judge.judge(&other(HOST, LIFE + 1), now_ns), Freshness::Unstamped);
+    assert_eq!(judge.judge(&header(1, 1, now_ns + 1), now_ns), Freshness::Unstamped, "to come");
     assert_eq!(judge.judge(&header(1, 1, now_ns), now_ns), fresh(now_ns, 0));
-    assert_eq!(judge.judge(&header(1, 1, now_ns), now_ns), Verdict::Old, "a replay");
+    assert_eq!(judge.judge(&header(1, 1, now_ns), now_ns), Freshness::Old, "a replay");
     assert_eq!(judge.judge(&header(1, 4, now_ns), now_ns), fresh(now_ns, 2));
-    assert_eq!(judge.judge(&header(1, 3, now_ns), now_ns), Verdict::Old, "overtaken");
+    assert_eq!(judge.judge(&header(1, 3, now_ns), now_ns), Freshness::Old, "overtaken");
     let limit_ns = now_ns + AFTER_NS;
     assert_eq!(judge.judge(&header(1, 5, now_ns), limit_ns), fresh(now_ns, 0));
-    let late = Verdict::Late { age_ns: AFTER_NS + 1 };
+    let late = Freshness::Late { age_ns: AFTER_NS + 1 };
     assert_eq!(judge.judge(&header(1, 6, now_ns), limit_ns + 1), late);
 }
 
@@ -46,11 +46,11 @@ fn who_starts_anew_is_heard_and_his_earlier_life_never_again() {
     for life in 1..=5 {
         // What is late must not end a life.
         let late = judge.judge(&header(life + 1, 1, now_ns - AFTER_NS - 1), now_ns);
-        assert_eq!(late, Verdict::Late { age_ns: AFTER_NS + 1 });
-        assert!(matches!(judge.judge(&header(life, 9, now_ns), now_ns), Verdict::Fresh { .. }));
-        assert!(matches!(judge.judge(&header(life, 10, now_ns), now_ns), Verdict::Fresh { .. }));
+        assert_eq!(late, Freshness::Late { age_ns: AFTER_NS + 1 });
+        assert!(matches!(judge.judge(&header(life, 9, now_ns), now_ns), Freshness::Fresh { .. }));
+        assert!(matches!(judge.judge(&header(life, 10, now_ns), now_ns), Freshness::Fresh { .. }));
         for over in 1..life {
-            assert_eq!(judge.judge(&header(over, 99, now_ns), now_ns), Verdict::Old);
+            assert_eq!(judge.judge(&header(over, 99, now_ns), now_ns), Freshness::Old);
         }
     }
 }
@@ -58,16 +58,16 @@ fn who_starts_anew_is_heard_and_his_earlier_life_never_again() {
 /// A line from one host to another: what is said while it is down comes when it is up again.
 #[derive(Default)]
 struct Line {
-    under_way: VecDeque<(u64, Header, u64)>,
+    under_way: VecDeque<(u64, MessageHeader, u64)>,
 }
 
 impl Line {
-    fn say(&mut self, now_ns: u64, delay_ns: u64, header: Header) {
+    fn say(&mut self, now_ns: u64, delay_ns: u64, header: MessageHeader) {
         self.under_way.push_back((now_ns + delay_ns, header, now_ns));
     }
 
     /// The next that is there, and when it was made.
-    fn hear(&mut self, now_ns: u64, is_up: bool) -> Option<(Header, u64)> {
+    fn hear(&mut self, now_ns: u64, is_up: bool) -> Option<(MessageHeader, u64)> {
         let (due_ns, ..) = self.under_way.front().filter(|_| is_up)?;
         let (_, header, made_ns) = (*due_ns <= now_ns).then(|| self.under_way.pop_front())??;
         Some((header, made_ns))
@@ -76,7 +76,7 @@ impl Line {
 
 /// Commands at 1 kHz over a line with an outage: the age of the oldest that was obeyed, how many
 /// were, and how many came late.
-fn outage(random: &mut fastrand::Rng, obeys: impl Fn(&Verdict) -> bool) -> (u64, u64, u64) {
+fn outage(random: &mut fastrand::Rng, obeys: impl Fn(&Freshness) -> bool) -> (u64, u64, u64) {
     let down_ns = 100 * MS + random.u64(..200 * MS);
     let up_ns = down_ns + random.u64(..2000 * MS);
     let (mut judge, mut sequence) = (Judge::new(HOST, LIFE, AFTER_NS), 0);
@@ -99,7 +99,7 @@ fn outage(random: &mut fastrand::Rng, obeys: impl Fn(&Verdict) -> bool) -> (u64,
         }
         while let Some((command, made_ns)) = commands.hear(now_ns, is_up) {
             let verdict = judge.judge(&command, now_ns);
-            late += u64::from(matches!(verdict, Verdict::Late { .. }));
+            late += u64::from(matches!(verdict, Freshness::Late { .. }));
             if obeys(&verdict) {
                 obeyed += 1;
                 oldest_ns = oldest_ns.max(now_ns - made_ns);
@@ -114,7 +114,7 @@ fn after_an_outage_no_command_is_obeyed_that_is_older_than_it_may_be() {
     let mut random = fastrand::Rng::with_seed(11);
     let mut late_in_all = 0;
     for _ in 0..1000 {
-        let fresh = |verdict: &Verdict| matches!(verdict, Verdict::Fresh { .. });
+        let fresh = |verdict: &Freshness| matches!(verdict, Freshness::Fresh { .. });
         let (oldest_ns, obeyed, late) = outage(&mut random, fresh);
         assert!(oldest_ns <= AFTER_NS, "{oldest_ns} ns old");
         assert!(obeyed > 300, "{obeyed} obeyed");
@@ -127,7 +127,7 @@ fn after_an_outage_no_command_is_obeyed_that_is_older_than_it_may_be() {
 #[test]
 fn rising_sequences_alone_obey_what_is_old() {
     let mut random = fastrand::Rng::with_seed(11);
-    let rises = |verdict: &Verdict| !matches!(verdict, Verdict::Old | Verdict::Unstamped);
+    let rises = |verdict: &Freshness| !matches!(verdict, Freshness::Old | Freshness::Unstamped);
     let (oldest_ns, ..) = outage(&mut random, rises);
     assert!(oldest_ns > AFTER_NS, "{oldest_ns} ns");
 }

@@ -60,9 +60,14 @@ impl Graphs {
             // No recording holds what came from outside: it is read anew.
             let outside = outside::bring(wanted_of(text, overrides), &head.base);
             outside::know(&outside);
-            let images = &head.images;
-            let source =
-                SpecSource { overrides, images, outside: &outside, ..SpecSource::of(file, text) };
+            let (images, host) = (&head.images, head.part_of.as_deref());
+            let source = SpecSource {
+                overrides,
+                images,
+                outside: &outside,
+                host,
+                ..SpecSource::of(file, text)
+            };
             compile(&source, &kinds, &machine)
                 .map_err(|diagnostics| Refused::Spec(text.to_owned(), diagnostics))
         };

@@ -82,22 +82,10 @@ impl Run {
                 self.hear(service, *number, Said::Swapped(*flows), None);
                 done("it is known".into())
             }
-            Request::Figures { nodes } => {
+            Request::Figures { .. } | Request::Pool { .. } | Request::Hosts { .. } => {
                 let service = self.asking_service(asked)?;
-                self.services[service].take_figures(nodes);
-                done("they are shown".into())
-            }
-            Request::Pool { pool } => {
-                let service = self.asking_service(asked)?;
-                self.services[service].take_pool(pool);
+                self.show(service, &asked.request);
                 done("it is shown".into())
-            }
-            Request::Hosts { hosts } => {
-                let service = self.asking_service(asked)?;
-                for text in self.services[service].take_hosts(hosts) {
-                    self.raise(service, EventKind::Host, &text);
-                }
-                done("they are shown".into())
             }
             Request::Finish { error } => {
                 let service = self.asking_service(asked)?;
@@ -108,6 +96,20 @@ impl Run {
                 Err("packets are seen at the socket of their domain; use 'sinew tap'".into())
             }
             Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
+        }
+    }
+
+    /// Takes what a service says of itself, for whoever looks at the run.
+    fn show(&mut self, service: usize, said: &Request) {
+        match said {
+            Request::Figures { nodes } => self.services[service].take_figures(nodes),
+            Request::Pool { pool } => self.services[service].take_pool(pool),
+            Request::Hosts { hosts } => {
+                for text in self.services[service].take_hosts(hosts) {
+                    self.raise(service, EventKind::Host, &text);
+                }
+            }
+            _ => {}
         }
     }
 

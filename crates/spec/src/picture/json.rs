@@ -3,8 +3,9 @@
 use serde_json::{Value as Json, json};
 use sinew_plan::catalogue::ParameterValue;
 use sinew_plan::plan::{
-    Delivery, Domain, FlowLink, Link, LinkTuning, Node, Overrun, Plan, PoolSize, Realtime, Release,
-    RemoteEnd, RemoteLink, Requirement, Restart, Role, ServiceDomain, ServiceLimits, Thread,
+    Delivery, Domain, FlowLink, Host, Link, LinkTuning, Node, Overrun, Plan, PoolSize, Realtime,
+    Release, RemoteEnd, RemoteLink, Requirement, Restart, Role, ServiceDomain, ServiceLimits,
+    Thread,
 };
 
 use crate::value::{duration_text, size_text};
@@ -19,7 +20,9 @@ pub fn json(plan: &Plan) -> Json {
         "nodes": plan.nodes.iter().map(|row| node(plan, row)).collect::<Json>(),
         "links": plan.links.iter().map(|row| link(plan, row)).collect::<Json>(),
         "flow_links": plan.flow_links.iter().map(|row| flow_link(plan, row)).collect::<Json>(),
-        "hosts": plan.hosts.all.iter().map(|host| json!({"name": host.name, "address": host.address})).collect::<Json>(),
+        "hosts": plan.hosts.all.iter().map(host).collect::<Json>(),
+        // As text: it has more digits than a number of JSON.
+        "hosts_version": format!("{:#018x}", plan.hosts.version),
         "host": plan.own_host().map(|host| &host.name),
         "remote_links": plan.hosts.links.iter().map(|row| remote_link(plan, row)).collect::<Json>(),
         "requirements": requirements(plan),
@@ -164,6 +167,15 @@ fn link(plan: &Plan, link: &Link) -> Json {
         "delay": u8::from(link.delay),
         "after_ns": link.after_ns,
         "tuning": link.tuning.as_ref().map(|it| tuning(it, link.delivery)),
+    })
+}
+
+fn host(host: &Host) -> Json {
+    json!({
+        "name": host.name,
+        "address": host.address,
+        "listen": host.listen,
+        "tls": host.tls.is_some(),
     })
 }
 

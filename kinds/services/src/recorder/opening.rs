@@ -24,6 +24,7 @@ pub(super) fn opening(watch: &Watch) -> (Opening, Vec<String>) {
         life: 0,
         graph: plan.name.clone(),
         file: spec.file.clone(),
+        part_of: spec.host.clone(),
         // Who replays it stands elsewhere; a folder that is gone keeps its name.
         base: spec.base.canonicalize().unwrap_or_else(|_| spec.base.clone()),
         overrides: spec.overrides.clone(),

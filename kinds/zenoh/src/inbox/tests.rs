@@ -24,7 +24,7 @@ fn inbox(newest_only: bool, capacity: usize, after_ns: Option<u64>) -> Inbox {
 
 fn message(sequence: u64, stamp_ns: u64) -> Vec<u8> {
     let echo = Echo { host: OWN.0, life: OWN.1, stamp_ns };
-    let header = Header { life: LIFE, sequence, sent_unix_ns: 0, echoes: vec![echo] };
+    let header = MessageHeader { life: LIFE, sequence, sent_unix_ns: 0, echoes: vec![echo] };
     header.write(&[sequence as u8])
 }
 
@@ -61,7 +61,8 @@ fn a_full_place_loses_its_oldest_and_says_so() {
 fn what_is_not_obeyed_pushes_nothing_out() {
     let inbox = inbox(true, 0, Some(10));
     assert!(inbox.arrive(&message(5, 100), Some(LIFE), 100));
-    let unstamped = Header { life: LIFE, sequence: 9, ..Header::default() }.write(&[9]);
+    let unstamped =
+        MessageHeader { life: LIFE, sequence: 9, ..MessageHeader::default() }.write(&[9]);
     for (bytes, joined) in [
         (message(5, 100), Some(LIFE)),
         (message(6, 100), Some(LIFE + 1)),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use sinew_hosts::{Header, host_number, message_key};
+use sinew_hosts::{MessageHeader, host_number, message_key};
 use sinew_zenoh::{HostState, Mirror};
 use zenoh::Wait;
 
@@ -64,7 +64,7 @@ fn a_flood_of_a_stranger_stops_nobody() {
     let session = stranger(&[&format!("tcp/{address}")], "");
     let key = message_key("g", "b", "n", "x", HASH);
     until("the stranger is connected", || connected(&session) == 1);
-    let header = Header { life, sequence: u64::MAX, ..Header::default() };
+    let header = MessageHeader { life, sequence: u64::MAX, ..MessageHeader::default() };
     let floods = [header.write(&[0; BYTES]), header.write(&[0; BYTES + 1]), vec![0; BYTES + 32]];
     let is_over = AtomicBool::new(false);
     let (before, mut message) = (resident(), vec![0; BYTES]);

@@ -8,7 +8,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     date_time_ymd,
 };
-use sinew_hosts::{Header, message_key};
+use sinew_hosts::{MessageHeader, message_key};
 use sinew_zenoh::{HostState, IncomingCounts, Mirror, Setting, TlsFiles};
 use tempfile::TempDir;
 use zenoh::{Session, Wait};
@@ -126,7 +126,7 @@ fn who_is_not_the_host_puts_nothing_under_its_key() {
     let a = Mirror::open(&a).expect("a");
     let root = authority.path("authority.pem");
     let key = message_key("g", "b", "n", "x", HASH);
-    let message = Header::default().write(&[0; 8]);
+    let message = MessageHeader::default().write(&[0; 8]);
     let puts = |session: &Session| {
         session.put(&key, message.clone()).wait().expect("it is sent");
         session.put("sinew/g/b/@stamp", "no stamp").wait().expect("it is sent");

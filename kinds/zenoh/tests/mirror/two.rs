@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use sinew_hosts::{Echo, Header, host_number, message_key, stamp_key};
+use sinew_hosts::{Echo, MessageHeader, host_number, message_key, stamp_key};
 use sinew_zenoh::{HostState, Mirror, StampFrame};
 use zenoh::Wait;
 
@@ -86,7 +86,7 @@ fn the_bytes_on_the_wire_are_those_of_the_tables() {
         assert!(echo.stamp_ns <= now_ns(), "{echo:?}");
     };
     let message = message.unwrap_or_default();
-    let (header, body) = Header::read(&message, 8).expect("a header");
+    let (header, body) = MessageHeader::read(&message, 8).expect("a header");
     assert_eq!((header.life, body), (a.life(), &7_u64.to_le_bytes()[..]));
     is_of_b(&header.echoes[0]);
     let frame = StampFrame::read(&stamp.unwrap_or_default()).expect("a frame");

@@ -10,8 +10,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 use sinew_control::status::{
-    DomainState, DomainStatus, Event, FLOW_TIMES_NS, FlowStatus, LinkStatus, NodeStatus, Phase,
-    Status,
+    DomainState, DomainStatus, Event, FLOW_TIMES_NS, FlowStatus, HostState, HostStatus, LinkStatus,
+    NodeStatus, Phase, Status,
 };
 
 use super::{Gauges, Labels, counters, gauge, gauges};
@@ -46,7 +46,15 @@ const FLOW: &[Row<FlowStatus>] = &[
     ("flow_refused", "What a source of flows did not take for want of room", |it| Some(it.refused)),
 ];
 
-const GAUGES: [(&str, Option<Unit>, &str); 10] = [
+const HOST: &[Row<HostStatus>] = &[
+    ("host_messages_late", "Messages of another host dropped for their age", |it| Some(it.late)),
+    ("host_messages_lost", "Messages of another host that did not arrive", |it| Some(it.lost)),
+    ("host_messages_refused", "Messages in the name of another host refused", |it| {
+        Some(it.refused)
+    }),
+];
+
+const GAUGES: [(&str, Option<Unit>, &str); 12] = [
     ("phase", None, "1 for the phase that the run is in, else 0"),
     ("domain_state", None, "1 for the state that a domain is in, else 0"),
     ("domain_up", None, "1 while a domain runs, else 0"),
@@ -55,6 +63,8 @@ const GAUGES: [(&str, Option<Unit>, &str); 10] = [
     ("flow_time_max", Some(Unit::Seconds), "The longest that a flow node had a packet"),
     ("link_fill_messages", None, "Messages in a link"),
     ("link_broken", None, "1 once an end of a link has broken its rules"),
+    ("host_heard", None, "1 while another host of the graph is heard, else 0"),
+    ("host_round_trip", Some(Unit::Seconds), "To another host of the graph and back"),
     (
         "stop_safe_output",
         Some(Unit::Seconds),
@@ -75,6 +85,7 @@ pub(in crate::monitor) struct Standing {
     node: Counts<NodeStatus>,
     link: Counts<LinkStatus>,
     flow: Counts<FlowStatus>,
+    host: Counts<HostStatus>,
     flow_times: Family<Labels, FlowTimes>,
     events: Family<Labels, Counter>,
     events_missed: Family<Labels, Counter>,
@@ -97,6 +108,7 @@ impl Standing {
             node: Counts::new(registry, NODE),
             link: Counts::new(registry, LINK),
             flow: Counts::new(registry, FLOW),
+            host: Counts::new(registry, HOST),
             flow_times,
         }
     }
@@ -104,7 +116,7 @@ impl Standing {
     /// Shows a status.
     pub(in crate::monitor) fn show(&mut self, status: &Status) {
         let [in_phase, in_state, up, resident, rest @ ..] = &self.gauges;
-        let [in_flight, time_max, fill, broken, safe_output, at_rest] = rest;
+        let [in_flight, time_max, fill, broken, heard, round_trip, safe_output, at_rest] = rest;
         for phase in Phase::ALL {
             gauge(in_phase, &labels("phase", phase.word())).set(flag(*phase == status.phase));
         }
@@ -117,6 +129,13 @@ impl Standing {
             gauge(up, &of_domain).set(flag(domain.state == DomainState::Running));
             gauge(resident, &of_domain).set(domain.resident_kib.unwrap_or(0) as f64 * 1024.0);
             self.domain.show(&of_domain, domain);
+            for host in &domain.hosts {
+                let of_host = labels("host", &host.name);
+                gauge(heard, &of_host).set(flag(host.state == HostState::Heard));
+                let us = host.round_trip_us.unwrap_or(0);
+                gauge(round_trip, &of_host).set(us as f64 / 1e6);
+                self.host.show(&of_host, host);
+            }
             let is_service = domain.threads.is_empty();
             for node in domain.nodes.iter().filter(|_| is_service) {
                 let of_node = [of_domain.clone(), labels("node", &node.name)].concat();

@@ -1,0 +1,66 @@
+//! The keys of hosts, and of links between them.
+
+use sinew_plan::catalogue::ParameterType;
+
+use super::Shape::{self, Fields};
+use super::{Key, Table, duration, optional, required};
+
+/// Most hosts of a graph: what one says of all others must fit into a request to its supervisor.
+pub const HOSTS_MAX: usize = 24;
+
+/// A host.
+pub(crate) static HOST: Table = Table {
+    what: "a host",
+    keys: &[
+        optional(
+            "address",
+            Shape::Value(ParameterType::Text),
+            "Where the others reach it: NAME:PORT. Of two hosts with links between them one must \
+             have it.",
+        ),
+        optional(
+            "listen",
+            Shape::Value(ParameterType::Text),
+            "Where it listens: ADDRESS:PORT. Default: at all its addresses, at the port of \
+             'address'.",
+        ),
+        optional(
+            "tls",
+            Fields(&TLS),
+            "What it shows the others, and by what it knows them. Default: all is said in the \
+             open, and whoever reaches the port is believed.",
+        ),
+    ],
+};
+
+/// The certificate of a host.
+static TLS: Table = Table {
+    what: "tls",
+    keys: &[
+        required(
+            "ca",
+            Shape::Value(ParameterType::Path),
+            "Certificates that the others' must be signed by, a PEM file.",
+        ),
+        required(
+            "certificate",
+            Shape::Value(ParameterType::Path),
+            "Its own certificate, a PEM file: its CN is the host's name, and it names \
+             the 'address', too.",
+        ),
+        required("key", Shape::Value(ParameterType::Path), "The key of that, a PEM file."),
+    ],
+};
+
+/// At which age a message of another host is dropped.
+pub(super) const AFTER: Key = optional(
+    "after",
+    duration(AFTER_NS_MIN, 10_000_000_000),
+    "On a link from another host into the core: a message that is older is dropped. \
+             Default: 100ms.",
+);
+
+/// Youngest age at which a message of another host may be dropped, ns.
+const AFTER_NS_MIN: u64 = 5_000_000;
+/// The age at which it is dropped if the link does not say so, ns.
+pub(crate) const AFTER_NS: u64 = 100_000_000;
