@@ -8,6 +8,7 @@ use sinew_zenoh::Mirror;
 
 use crate::proxy::Proxy;
 use crate::stage::{free_address, incoming, now_ns, outgoing, said_ns, setting, turn, until};
+use crate::tls::Authority;
 
 const AFTER_MS: u64 = 30;
 /// Pairs of hosts at once.
@@ -36,13 +37,15 @@ struct Pair {
 }
 
 impl Pair {
-    fn open() -> Pair {
+    fn open(authority: Option<&Authority>) -> Pair {
         let address = free_address();
         let proxy = Proxy::to(&address);
         let mut a = setting("a", Some(&address), &[("b", None)]);
         let mut b = setting("b", None, &[("a", Some(&proxy.address))]);
         b.outgoing.push(outgoing("x", 8));
         a.incoming = vec![incoming("b", "x", 8, Some(AFTER_MS)), incoming("b", "x", 8, None)];
+        a.tls = authority.map(|it| it.sign("a", "a", 2100));
+        b.tls = authority.map(|it| it.sign("b", "b", 2100));
         let (receiver, sender) = (Mirror::open(&a).expect("a"), Mirror::open(&b).expect("b"));
         Pair { proxy, receiver, sender, shown: Shown::default() }
     }
@@ -113,7 +116,9 @@ fn nothing_old_is_obeyed_after_an_outage() {
     let outages: u64 = outages.unwrap_or(12);
     let run = |seed: u64| {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut pair = Pair::open();
+        // Every second pair over TLS.
+        let authority = (seed % 2 == 1).then(Authority::new);
+        let mut pair = Pair::open(authority.as_ref());
         pair.talks();
         (0..outages.div_ceil(PAIRS)).for_each(|_| {
             pair.outage(ways(&mut random), length(&mut random));

@@ -18,13 +18,13 @@ use crate::stage::{
 };
 
 /// An authority, and what it has signed.
-struct Authority {
+pub(crate) struct Authority {
     folder: TempDir,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new() -> Authority {
+    pub(crate) fn new() -> Authority {
         let folder = tempfile::tempdir().expect("a folder");
         let key = KeyPair::generate().expect("a key");
         let mut its = CertificateParams::new(vec![]).expect("no names");
@@ -40,7 +40,7 @@ impl Authority {
     }
 
     /// A certificate with this CN, until the end of this year.
-    fn sign(&self, name: &str, file: &str, until_year: i32) -> TlsFiles {
+    pub(crate) fn sign(&self, name: &str, file: &str, until_year: i32) -> TlsFiles {
         let key = KeyPair::generate().expect("a key");
         let mut its = CertificateParams::new(vec!["127.0.0.1".into()]).expect("an address");
         its.distinguished_name.push(DnType::CommonName, name);
