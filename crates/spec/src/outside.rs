@@ -2,6 +2,7 @@
 //! it has read, take their places before anything else is read. In what a flow node reads itself,
 //! such as its templates, they stay as they are: there the kind puts them in.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use sinew_plan::catalogue::{Kind, ParameterType};
@@ -135,19 +136,45 @@ pub(crate) fn put(
         report.error(root.span, message, "put several into one file, or split the graph");
         return;
     }
-    let filler = Filler { brought: source.outside, report };
+    let filler = Filler { brought: source.outside, report, is_elsewhere: false };
+    let elsewhere = Filler { is_elsewhere: true, ..filler };
+    let others = of_other_hosts(root, source.host);
     if let Data::Map(entries) = &mut root.data {
         let apart = ["domains", "hosts"];
         let apart = entries.iter_mut().filter(|entry| apart.contains(&entry.key.as_str()));
         // Images are read before the spec is.
         apart.for_each(|entry| filler.tree(&mut entry.value, &["image"]));
     }
-    visit_nodes(root, &mut |_, entries| filler.node(entries, catalogue));
+    visit_nodes(root, &mut |name, entries| {
+        let outermost = name.split('/').next().unwrap_or(name);
+        let filler = if others.contains(outermost) { &elsewhere } else { &filler };
+        filler.node(entries, catalogue);
+    });
 }
 
+/// Nodes and blocks that run on other hosts than this one.
+fn of_other_hosts(root: &Item, host: Option<&str>) -> BTreeSet<String> {
+    let text = |item: &Item, key| item.get(key).and_then(Item::text).map(str::to_owned);
+    let Some((own, nodes)) = host.zip(root.get("nodes")) else { return BTreeSet::new() };
+    let Data::List(nodes) = &nodes.data else { return BTreeSet::new() };
+    let of_domain = |name: &str| {
+        let domain = root.get("domains").and_then(|domains| domains.get(name));
+        domain.and_then(|domain| text(domain, "host")).or(text(root, "host"))
+    };
+    let is_elsewhere = |node: &&Item| {
+        let domain = text(node, "domain").or(text(root, "domain"));
+        domain.and_then(|domain| of_domain(&domain)).is_some_and(|host| host != own)
+    };
+    let name = |node: &Item| text(node, "name").or(text(node, "kind"));
+    nodes.iter().filter(is_elsewhere).filter_map(name).collect()
+}
+
+#[derive(Clone, Copy)]
 struct Filler<'a> {
     brought: &'a [Brought],
     report: &'a Report,
+    /// Whether it fills what another host reads: what this one lacks is no error.
+    is_elsewhere: bool,
 }
 
 impl Filler<'_> {
@@ -212,6 +239,7 @@ impl Filler<'_> {
             rest = slot.range.end;
             match value(slot, |wanted| known(self.brought, wanted)) {
                 Ok(value) => filled += &value,
+                Err(_) if self.is_elsewhere => is_whole = false,
                 Err(why) => {
                     let (message, help) = why.split_once("; ").unwrap_or((&why, ""));
                     self.report.error(item.span_at(slot.range.start), message, help);

@@ -1,9 +1,10 @@
 //! Graphs with several hosts: the whole, and the part of each.
 
 use sinew_spec::catalogue::{Direction, RunsIn};
-use sinew_spec::plan::{Delivery, Plan, Release, RequiredOf, RestartPolicy, Wait};
+use sinew_spec::plan::{Delivery, Plan, Release, RequiredOf, RestartPolicy, TargetMachine, Wait};
+use sinew_spec::{Brought, SpecSource, Wanted, compile};
 
-use crate::kinds::{compile_on, part, plan};
+use crate::kinds::{KINDS, compile_on, part, plan};
 
 /// A controller that takes targets of another host and reports back; a service here writes beside.
 const CELL: &str = "
@@ -158,12 +159,8 @@ nodes: [{kind: filter, domain: control}]
 
 #[test]
 fn a_host_that_the_graph_lacks_is_told() {
-    let source = sinew_spec::SpecSource {
-        host: Some("ofice"),
-        ..sinew_spec::SpecSource::of("graph.yaml", CELL)
-    };
-    let machine = sinew_spec::plan::TargetMachine::of(vec![0]);
-    let errors = sinew_spec::compile(&source, crate::kinds::KINDS, &machine).expect_err("no host");
+    let source = SpecSource { host: Some("ofice"), ..SpecSource::of("graph.yaml", CELL) };
+    let errors = compile(&source, KINDS, &TargetMachine::of(vec![0])).expect_err("no host");
     assert_eq!(errors[0].message, "there is no host 'ofice'");
     assert_eq!(errors[0].help, "did you mean 'office'?");
     let none = CELL.replace("hosts:", "hostses:");
@@ -177,4 +174,26 @@ fn a_queue_between_hosts_takes_what_a_queue_takes() {
     let cell = part(&text, "cell");
     let out = cell.links.iter().find(|link| link.to.node == 3).expect("a link");
     assert_eq!((out.delivery, out.capacity), (Delivery::Broadcast, 128));
+}
+
+#[test]
+fn a_secret_of_another_host_is_not_wanted_here() {
+    let text = CELL.replace("  - {kind: gauge, name: log, domain: log}", "  - {kind: gauge, name: log, domain: log}
+  - kind: block
+    name: door
+    domain: screen
+    nodes: [{kind: begin, ports: {out: [{name: step, port: in}]}}, {kind: step, code: '{{ env.KEY }}'}]");
+    let why = Err("the environment variable KEY is not set; set it".to_owned());
+    let outside = [Brought { wanted: Wanted::Variable("KEY".into()), value: why }];
+    let compiled = |host| {
+        let source = SpecSource { host, outside: &outside, ..SpecSource::of("graph.yaml", &text) };
+        compile(&source, KINDS, &TargetMachine::of(vec![0, 1, 2]))
+    };
+    for host in ["cell", "hall"] {
+        assert!(compiled(Some(host)).is_ok(), "{host}");
+    }
+    for host in [None, Some("office")] {
+        let errors = compiled(host).expect_err("it is wanted");
+        assert!(errors[0].message.contains("KEY is not set"), "{errors:?}");
+    }
 }
