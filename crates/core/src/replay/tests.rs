@@ -251,6 +251,9 @@ fn with_stamp(stamp_ns: u64, wish: f64) -> Vec<u8> {
     [stamp_ns.to_le_bytes(), wish.to_le_bytes()].concat()
 }
 
+/// What is sent before a cycle, what comes through, and how many are lost.
+type Case<'a> = (&'a [(u64, f64)], Option<f64>, u64);
+
 #[test]
 fn a_mailbox_takes_what_bears_a_young_stamp_and_the_replay_needs_none() {
     let plan = stamped();
@@ -260,8 +263,7 @@ fn a_mailbox_takes_what_bears_a_young_stamp_and_the_replay_needs_none() {
     let fresh = now_ns();
     let old = fresh.checked_sub(2 * AFTER_NS).expect("the machine runs for a minute");
     let to_come = fresh + AFTER_NS;
-    // What is sent before a cycle, what comes through, and how many are lost.
-    let cases: [(&[(u64, f64)], Option<f64>, u64); 7] = [
+    let cases: [Case<'_>; 7] = [
         (&[(fresh, 1.0)], Some(1.0), 0),
         (&[(old, 2.0)], None, 1),
         (&[(to_come, 2.0)], None, 1),
