@@ -16,7 +16,7 @@ const fn sign(name: &'static str) -> MessageType {
 /// Stands where a port takes part in flows: packets cross it, and replies come back.
 pub static PACKET: MessageType = sign("packet");
 
-/// Stands where a port of a flow node takes the messages of whatever node of the core is at the
+/// Stands where a port of a flow node or of a service takes the messages of whatever node is at the
 /// other end of its link.
 pub static ANY_MESSAGE: MessageType = sign("any message");
 

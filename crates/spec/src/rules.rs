@@ -82,6 +82,7 @@ fn of_port(kind: &Kind, port: &Port, is_last: bool) -> Vec<String> {
     let has_elements = name != port.name;
     let of_core = !kind.runs_in.is_flow();
     let takes = |message: &MessageType| of_core && port.message.hash == message.hash;
+    let has_typed_code = matches!(kind.runs_in, RunsIn::Realtime | RunsIn::Guest);
     let is_actuator = !port.safe.is_empty();
     let mut errors: Vec<String> =
         bad_name("has a name that cannot be written: it", name).into_iter().collect();
@@ -90,8 +91,9 @@ fn of_port(kind: &Kind, port: &Port, is_last: bool) -> Vec<String> {
         (has_elements && of_core, "stands for many, which only nodes of flows can have"),
         (takes(&PACKET), "takes packets, which only nodes of flows can; name its message"),
         (
-            takes(&ANY_MESSAGE),
-            "takes messages of any type, which only nodes of flows can; name its message",
+            has_typed_code && takes(&ANY_MESSAGE),
+            "takes messages of any type, which only services and nodes of flows can; name its \
+             message",
         ),
         (
             is_actuator && kind.runs_in != RunsIn::Realtime,

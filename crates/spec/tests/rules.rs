@@ -88,7 +88,12 @@ fn ports_are_what_their_kind_can_have() {
     says(with_port(many), "which only nodes of flows can have");
     says(with_ports([Port { name: "in[]", ..IN }, IN]), "must be the last");
     says(with_port(Port { message: &PACKET, ..IN }), "takes packets");
-    says(with_port(Port { message: &ANY_MESSAGE, ..IN }), "messages of any type");
+    let any = || Port { message: &ANY_MESSAGE, ..IN };
+    says(with_port(any()), "messages of any type");
+    says(Kind { runs_in: RunsIn::Guest, signals: &[], ..with_port(any()) }, "messages of any type");
+    for runs_in in [RunsIn::Service, RunsIn::Observer] {
+        assert_eq!(said(Kind { runs_in, signals: &[], ..with_port(any()) }), Vec::<String>::new());
+    }
     let many = Port { name: "in[]", message: &PACKET, ..IN };
     let packets = Kind { runs_in: RunsIn::Flow, ports: leak([many]), signals: &[], ..GOOD };
     assert_eq!(said(packets), Vec::<String>::new());
