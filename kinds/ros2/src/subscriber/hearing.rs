@@ -1,0 +1,257 @@
+//! What is heard at a topic, judged: by whom it was sent, what it says and when it arrived here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use ros2_client::{Gid, MessageInfo, ROSTime};
+use sinew_core::Fault;
+
+use crate::fields::Mapping;
+use crate::session::Session;
+use crate::tell;
+use crate::topics::inward::{Heard, Intake, InwardType, Refused, Taken, Wanted, write};
+
+/// Messages taken in one look. DDS keeps twice 64 of a topic for one reader, so one look comes to
+/// its end; what a flood brings beyond that is lost there, and counted here by its numbers.
+const TAKEN_MAX: usize = 256;
+/// Writers that are remembered; a flood of new ones makes room for itself.
+const WRITERS_MAX: usize = 64;
+/// Between two lines about what was refused.
+const TELL: Duration = Duration::from_secs(10);
+/// Between two notes of the figures.
+const NOTE: Duration = Duration::from_secs(1);
+/// Without a message for so long, that is said.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// A topic that is listened to.
+pub(super) struct Hearing {
+    ty: &'static InwardType,
+    /// Of its type.
+    hash: String,
+    session: Arc<Session>,
+    intake: Box<dyn Intake>,
+    wanted: Wanted,
+    mapping: Mapping,
+    /// Of a message of the graph.
+    bytes: usize,
+    frame_id: String,
+    after: Duration,
+    writers: BTreeMap<Gid, Writer>,
+    /// The newest message that may enter the graph, and when it was taken.
+    newest: Option<(Instant, Vec<u8>)>,
+    looked: Instant,
+    /// Since this process was away for so long that nobody knows how old what comes is; until a
+    /// look finds nothing.
+    away: Option<Instant>,
+    /// Since when nothing good has come.
+    heard: Instant,
+    is_silent: bool,
+    tally: Tally,
+    told: Option<Instant>,
+    told_refused: [u64; Refused::WORDS.len()],
+    noted: Instant,
+}
+
+/// A writer of a topic.
+struct Writer {
+    /// Whether it means the same type.
+    is_good: bool,
+    /// Of its last message.
+    number: i64,
+}
+
+/// What became of the messages.
+#[derive(Default)]
+struct Tally {
+    taken: u64,
+    entered: u64,
+    /// Gaps in the numbers of the writers.
+    lost: u64,
+    refused: [u64; Refused::WORDS.len()],
+}
+
+impl Hearing {
+    pub(super) fn new(
+        ty: &'static InwardType,
+        session: Arc<Session>,
+        intake: Box<dyn Intake>,
+        wanted: Wanted,
+        mapping: Mapping,
+        bytes: usize,
+    ) -> Hearing {
+        let now = Instant::now();
+        Hearing {
+            hash: ty.definition.hash(),
+            ty,
+            session,
+            intake,
+            wanted,
+            mapping,
+            bytes,
+            frame_id: String::new(),
+            after: Duration::MAX,
+            writers: BTreeMap::new(),
+            newest: None,
+            looked: now,
+            away: None,
+            heard: now,
+            is_silent: true,
+            tally: Tally::default(),
+            told: None,
+            told_refused: Default::default(),
+            noted: now,
+        }
+    }
+
+    /// Takes messages of this frame only, if it has a name.
+    pub(super) fn of_frame(self, frame_id: String) -> Hearing {
+        Hearing { frame_id, ..self }
+    }
+
+    /// Takes no older ones.
+    pub(super) fn no_older_than(self, after: Duration) -> Hearing {
+        Hearing { after, ..self }
+    }
+
+    /// Says that it listens.
+    pub(super) fn begin(&mut self, topic: &str) -> Result<(), Fault> {
+        let (name, ty) = (self.session.name_of(topic)?, self.ty.name);
+        tell(&format!("{} listens to {name}, {ty}, {}", self.session.node_name(), self.hash));
+        self.looked = Instant::now();
+        Ok(())
+    }
+
+    /// Takes what has come since the last look.
+    pub(super) fn look(&mut self) -> Result<(), Fault> {
+        let now = Instant::now();
+        if now.duration_since(self.looked) > self.after {
+            self.away = Some(now);
+        }
+        self.looked = now;
+        let mut found = 0;
+        while found < TAKEN_MAX {
+            match self.intake.take(&self.wanted)? {
+                Taken::Nothing => break,
+                Taken::Unreadable => self.refuse(Refused::Bytes),
+                Taken::Message(heard, info) => {
+                    if let Err(refused) = self.judge(heard, &info, now) {
+                        self.refuse(refused);
+                    }
+                }
+            }
+            found += 1;
+        }
+        self.tally.taken += found as u64;
+        if found == 0 && self.away.is_some_and(|since| now.duration_since(since) > self.after) {
+            self.away = None;
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, why: Refused) {
+        self.tally.refused[why as usize] += 1;
+    }
+
+    /// Makes a message the newest, if it may enter the graph.
+    fn judge(
+        &mut self,
+        heard: Result<Heard, Refused>,
+        info: &MessageInfo,
+        now: Instant,
+    ) -> Result<(), Refused> {
+        if !self.is_of_type(info) {
+            return Err(Refused::Type);
+        }
+        let heard = heard?;
+        if !self.frame_id.is_empty() && heard.frame_id != self.frame_id {
+            return Err(Refused::Frame);
+        }
+        let arrived = info.received_timestamp();
+        if self.away.is_some() || arrived.is_none_or(|arrived| age(arrived) > self.after) {
+            return Err(Refused::Late);
+        }
+        let mut message = vec![0; self.bytes];
+        write(heard, &self.mapping, self.ty.slots, &mut message)?;
+        if self.newest.replace((now, message)).is_some() {
+            self.refuse(Refused::Overtaken);
+        }
+        Ok(())
+    }
+
+    /// Whether the writer means this type. DDS hands over what any writer at a topic of this name
+    /// sends.
+    fn is_of_type(&mut self, info: &MessageInfo) -> bool {
+        let (gid, number) = (info.publisher_gid(), info.sequence_number());
+        if let Some(writer) = self.writers.get_mut(&gid) {
+            let gap = number.saturating_sub(writer.number).saturating_sub(1);
+            self.tally.lost += u64::try_from(gap).unwrap_or(0);
+            writer.number = number.max(writer.number);
+            return writer.is_good;
+        }
+        // Not known yet: then the next message of this writer is asked again.
+        let Some(foreign) = self.session.writer(gid) else { return false };
+        let is_good = foreign.means(self.ty.definition, &self.hash);
+        if self.writers.len() >= WRITERS_MAX {
+            self.writers.pop_first();
+        }
+        self.writers.insert(gid, Writer { is_good, number });
+        let good = self.writers.values().filter(|writer| writer.is_good).count();
+        if !is_good {
+            let (theirs, ours) = (foreign.type_name, self.ty.definition.dds_name());
+            let hash = foreign.hash.map_or(String::new(), |hash| format!(" ({hash})"));
+            tell(&format!("a writer sends {theirs}{hash}, not {ours} ({}): not heard", self.hash));
+        } else if good > 1 {
+            tell(&format!("{good} writers send at this topic: the newest message counts"));
+        }
+        is_good
+    }
+
+    /// The newest message, once, if it is not too old.
+    pub(super) fn next(&mut self) -> Option<Vec<u8>> {
+        let (taken, message) = self.newest.take()?;
+        if taken.elapsed() > self.after {
+            self.refuse(Refused::Late);
+            return None;
+        }
+        self.tally.entered += 1;
+        self.heard = Instant::now();
+        if self.is_silent {
+            self.is_silent = false;
+            tell("messages come");
+        }
+        Some(message)
+    }
+
+    /// Says what there is to say.
+    pub(super) fn report(&mut self, node: &str) {
+        if !self.is_silent && self.heard.elapsed() > SILENCE {
+            self.is_silent = true;
+            tell(&format!("no message for {} s", SILENCE.as_secs()));
+        }
+        let mut refused = self.tally.refused;
+        // That is its work, and nothing to tell.
+        refused[Refused::Overtaken as usize] = 0;
+        let is_due = self.told.is_none_or(|told| told.elapsed() > TELL);
+        if is_due && refused != self.told_refused {
+            let rows = refused.iter().zip(Refused::WORDS).filter(|(count, _)| **count > 0);
+            let texts: Vec<_> = rows.map(|(count, word)| format!("{count} {word}")).collect();
+            tell(&format!("dropped since the start: {}", texts.join(", ")));
+            (self.told, self.told_refused) = (Some(Instant::now()), refused);
+        }
+        if self.noted.elapsed() > NOTE {
+            self.noted = Instant::now();
+            let Tally { taken, entered, lost, refused } = &self.tally;
+            let figures = [("taken", *taken), ("entered", *entered), ("lost", *lost)];
+            let refused = Refused::WORDS.into_iter().zip(*refused);
+            self.session.note(node, figures.into_iter().chain(refused).collect());
+        }
+    }
+}
+
+/// How long ago it arrived, by the clock on the wall; if that was set back meanwhile, just now.
+fn age(arrived: ROSTime) -> Duration {
+    let arrived_ns = u64::try_from(arrived.to_nanos()).unwrap_or(0);
+    let arrived = UNIX_EPOCH + Duration::from_nanos(arrived_ns);
+    arrived.elapsed().unwrap_or_default()
+}
