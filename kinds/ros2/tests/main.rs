@@ -1,0 +1,50 @@
+//! Graphs with a node of ROS, run for real, and nodes of others beside them: Cyclone DDS by its
+//! Python package, ros2-client for services and parameters. The domains are this program, started
+//! again. Nothing here is the arm.
+
+#![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
+
+mod calls;
+mod inward;
+mod kinds;
+mod outward;
+mod peer;
+mod refused;
+mod stage;
+
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+
+use sinew_ros2::SERVICES;
+use sinew_runtime::run::DOMAIN_COMMAND;
+use sinew_runtime::{Kinds, domain};
+
+/// A test and its name.
+type Test = (&'static str, fn());
+
+/// All of them; `cargo test` filters them by name as usual.
+const TESTS: [&[Test]; 4] = [outward::TESTS, inward::TESTS, calls::TESTS, refused::TESTS];
+
+/// The kinds of this crate, and a machine.
+fn all_kinds() -> Kinds {
+    let services = [kinds::FILM].into_iter().chain(SERVICES.iter().copied());
+    Kinds { nodes: kinds::NODES.to_vec(), services: services.collect(), ..Kinds::default() }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, command, descriptor] = arguments.as_slice()
+        && command == DOMAIN_COMMAND
+    {
+        return domain::main(descriptor.parse().expect("a number"), &all_kinds());
+    }
+    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
+    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
+    let mut failed = 0;
+    for (name, test) in TESTS.into_iter().flatten().filter(|(name, _)| chosen(name)) {
+        let good = catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
+        failed += u32::from(!good);
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}

@@ -1,0 +1,86 @@
+//! `peer.py`: a node of Cyclone DDS, in a process of its own.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::stage::{PATIENCE, domain, skip};
+
+/// One.
+pub(crate) struct Peer {
+    process: Child,
+    lines: Receiver<Value>,
+}
+
+fn python() -> String {
+    std::env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into())
+}
+
+/// Whether there can be one; else says what is missing.
+pub(crate) fn is_there() -> bool {
+    let python = python();
+    let tried =
+        Command::new(&python).args(["-c", "import cyclonedds"]).stderr(Stdio::null()).status();
+    let good = tried.is_ok_and(|status| status.success());
+    if !good {
+        skip(&format!("'{python}' cannot import cyclonedds; name another in SINEW_TEST_PYTHON"));
+    }
+    good
+}
+
+impl Peer {
+    /// Starts one that does this.
+    pub(crate) fn start(arguments: &[&str]) -> Peer {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peer.py");
+        let mut process = Command::new(python())
+            .args([script, &domain()])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python runs");
+        let output = BufReader::new(process.stdout.take().expect("it is piped"));
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let value = serde_json::from_str(&line).unwrap_or(Value::String(line));
+                if sender.send(value).is_err() {
+                    break;
+                }
+            }
+        });
+        Peer { process, lines }
+    }
+
+    /// What it says next, if it has said something.
+    pub(crate) fn heard(&self) -> Option<Value> {
+        self.lines.try_recv().ok()
+    }
+
+    /// What it says next.
+    pub(crate) fn hear(&self) -> Value {
+        self.hear_within(PATIENCE)
+    }
+
+    /// What it says next, within so long.
+    pub(crate) fn hear_within(&self, time: Duration) -> Value {
+        self.lines.recv_timeout(time).expect("the peer says something")
+    }
+
+    /// Ends it at once, without a word to anybody: as a machine that loses its power.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().expect("it runs");
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
