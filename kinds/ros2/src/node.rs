@@ -18,7 +18,7 @@ use sinew_spec::plan::Plan;
 use self::told::Told;
 use crate::diagnostics::{Seen, diagnose};
 use crate::messages::{DiagnosticArray, TFMessage, TransformStamped};
-use crate::session::{Session, name_of};
+use crate::session::{NOTE, Session, name_of};
 use crate::settings::{DOMAIN_MAX, KIND, Settings};
 use crate::topics::outward::now;
 use crate::transforms::{publish, transforms};
@@ -184,7 +184,7 @@ impl Service for RosNode {
         let live = self.live.as_ref().expect("a service is started before it runs");
         let (node, domain) = (live.session.node_name(), live.session.domain());
         tell(&format!("is {node} in domain {domain} of DDS"));
-        let (mut seen, mut due) = (Seen::default(), Instant::now());
+        let (mut seen, mut due, mut checked) = (Seen::default(), Instant::now(), Instant::now());
         while io.wait(LOOK) {
             for offered in &live.offered {
                 offered.look(io.watch())?;
@@ -197,6 +197,10 @@ impl Service for RosNode {
                         Ok(false)
                     }
                 })?;
+            }
+            if checked.elapsed() > NOTE {
+                checked = Instant::now();
+                live.session.check()?;
             }
             if let Some((every, publisher)) = self.every.zip(live.diagnostics.as_ref())
                 && Instant::now() >= due

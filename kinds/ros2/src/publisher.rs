@@ -10,7 +10,7 @@ use sinew_spec::plan::Plan;
 
 use crate::fields::Mapping;
 use crate::picture::{self, image};
-use crate::session::Session;
+use crate::session::{NOTE, Session};
 use crate::tell;
 use crate::topic::{DEPTH, Delivery, FIELDS, NAMES, PORT, TOPIC, Topic};
 use crate::topics::outward::{Content, Labels, OUTWARD, Outlet, OutwardType, Unfit, now, numbers};
@@ -19,8 +19,6 @@ use crate::topics::outward::{Content, Labels, OUTWARD, Outlet, OutwardType, Unfi
 const LOOK: Duration = Duration::from_millis(1);
 /// Messages taken in one look: a heartbeat must come, however many there are.
 const TAKEN_MAX: usize = 10_000;
-/// Between two notes of the figures.
-const NOTE: Duration = Duration::from_secs(1);
 /// The names of `OUTWARD`, for the table of parameters.
 const TYPES: [&str; OUTWARD.len()] = {
     let mut names = [""; OUTWARD.len()];
@@ -172,7 +170,7 @@ impl Service for Publisher {
             due = (due + pause).max(Instant::now());
             if noted.elapsed() > NOTE {
                 noted = Instant::now();
-                publishing.note(io.name());
+                publishing.note(io.name())?;
             }
         }
         Ok(())
@@ -265,7 +263,7 @@ impl Publishing {
     }
 
     /// Shows the figures; says what was dropped since it was said last.
-    fn note(&mut self, node: &str) {
+    fn note(&mut self, node: &str) -> Result<(), Fault> {
         let Tally { sent, full, not_finite, no_rotation, no_picture, told } = self.tally;
         let dropped = full + not_finite + no_rotation + no_picture;
         if dropped > told {
@@ -282,6 +280,6 @@ impl Publishing {
             ("no rotation", no_rotation),
             ("no picture", no_picture),
         ];
-        self.session.note(node, figures);
+        self.session.note(node, figures)
     }
 }

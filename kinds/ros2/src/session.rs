@@ -2,9 +2,11 @@
 //! domain is one node of ROS.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use ros2_client::dds::rustdds::{DomainParticipant, DomainParticipantBuilder};
 use ros2_client::dds::{Context, Node, Publisher, Server, ServiceMapping, Subscription};
@@ -22,6 +24,13 @@ use crate::values::{Declared, Values};
 /// Requests of a service of ROS that may wait; as rclcpp has it.
 const REQUESTS: usize = 10;
 
+/// Between two notes of what a topic has done.
+pub(crate) const NOTE: Duration = Duration::from_secs(1);
+/// So a thread of DDS is called, as far as the kernel keeps its name.
+const THREAD: &str = "RustDDS";
+/// Threads of a participant: discovery, and all that it sends and receives.
+const THREADS: usize = 2;
+
 /// The sessions of this process, in which others may take part.
 static SESSIONS: Mutex<Vec<(Settings, Weak<Session>)>> = Mutex::new(Vec::new());
 
@@ -31,6 +40,9 @@ pub(crate) struct Session {
     participant: DomainParticipant,
     node: Mutex<Node>,
     node_name: NodeName,
+    /// It ends with the node.
+    spinner: JoinHandle<()>,
+    begun: Instant,
     /// Of the parameters.
     pub(crate) values: Arc<Values>,
     /// What the topics have done: by name of the node, a word and its number each.
@@ -76,9 +88,9 @@ impl Session {
         let node_name = settings.node_name()?;
         let node = context.new_node(node_name.clone(), options);
         let mut node = node.map_err(|error| refused(&error))?;
-        spin(&mut node)?;
+        let (spinner, begun) = (spin(&mut node)?, Instant::now());
         let (node, ledger) = (Mutex::new(node), Mutex::default());
-        Ok(Session { context, participant, node, node_name, values, ledger })
+        Ok(Session { context, participant, node, node_name, spinner, begun, values, ledger })
     }
 
     /// The full name of a topic or a service: `/x` stands for itself, `x` is in the namespace of
@@ -160,8 +172,31 @@ impl Session {
     }
 
     /// Says what the topic of a node has done so far.
-    pub(crate) fn note(&self, node: &str, figures: Vec<(&'static str, u64)>) {
+    ///
+    /// # Errors
+    /// DDS has ended in this process.
+    pub(crate) fn note(&self, node: &str, figures: Vec<(&'static str, u64)>) -> Result<(), Fault> {
         locked(&self.ledger).insert(node.to_owned(), figures);
+        self.check()
+    }
+
+    /// Whether DDS still works. The threads of rustdds end without a word when a signal interrupts
+    /// their wait, as it does in a process that was stopped and goes on (rustdds 0.15.1); then
+    /// nothing crosses any more, and only a new process helps.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        let sessions = locked(&SESSIONS).iter().filter(|it| it.1.strong_count() > 0).count();
+        if self.begun.elapsed() > NOTE
+            && (self.spinner.is_finished() || threads()? < THREADS * sessions)
+        {
+            return Err(fault!(
+                "DDS has ended in this process, as it does when the process was stopped for a \
+                 while: it must start again"
+            ));
+        }
+        Ok(())
     }
 
     /// What all topics have done.
@@ -190,10 +225,11 @@ impl Foreign {
     }
 }
 
-/// The hash in the user data of an endpoint: `typehash=RIHS01_…;` among others.
+/// The hash in the user data of an endpoint: `typehash=RIHS01_…;` among others, behind their length.
 fn told_hash(user_data: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(user_data).ok()?;
-    let hash = text.split(';').find_map(|part| part.strip_prefix("typehash="))?;
+    let text = String::from_utf8_lossy(user_data);
+    let (_, rest) = text.split_once("typehash=")?;
+    let hash = rest.split(';').next().unwrap_or_default();
     hash.starts_with("RIHS01_").then(|| hash.to_owned())
 }
 
@@ -244,7 +280,7 @@ fn options(declared: &[Declared], values: &Arc<Values>) -> NodeOptions {
 
 /// Lets the node live: discovery of nodes and services of parameters are its own work. It ends with
 /// the node.
-fn spin(node: &mut Node) -> Result<(), Fault> {
+fn spin(node: &mut Node) -> Result<JoinHandle<()>, Fault> {
     let spinner = node.spinner().map_err(|error| fault!("the node of ROS: {error}"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| fault!("no thread for the node of ROS: {error}"))?;
@@ -253,5 +289,15 @@ fn spin(node: &mut Node) -> Result<(), Fault> {
         // It ends with the node, or because DDS has ended, which every end of it notices.
         let _ = runtime.block_on(spinner.spin());
     });
-    thread.map(|_| ()).map_err(|error| fault!("no thread for the node of ROS: {error}"))
+    thread.map_err(|error| fault!("no thread for the node of ROS: {error}"))
+}
+
+/// How many threads of DDS this process has.
+fn threads() -> Result<usize, Fault> {
+    let unreadable =
+        |error: std::io::Error| fault!("cannot see the threads of this process: {error}");
+    let threads = fs::read_dir("/proc/self/task").map_err(unreadable)?;
+    let names = threads.flatten().map(|thread| fs::read_to_string(thread.path().join("comm")));
+    // One that has ended meanwhile has no name.
+    Ok(names.filter(|name| name.as_ref().is_ok_and(|name| name.starts_with(THREAD))).count())
 }

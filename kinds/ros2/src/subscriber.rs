@@ -2,7 +2,8 @@
 
 mod hearing;
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use sinew_core::catalogue::{ANY_MESSAGE, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Fault, Parameters, Refusal, fault};
@@ -10,6 +11,8 @@ use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 use sinew_spec::plan::Plan;
 
 use self::hearing::Hearing;
+use crate::session::{NOTE, Session};
+use crate::tell;
 use crate::topic::{DEPTH, Delivery, FIELDS, NAMES, PORT, TOPIC, Topic};
 use crate::topics::inward::{INWARD, InwardType, Wanted};
 
@@ -73,7 +76,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
         names: parameters.texts("names").to_vec(),
         frame_id: parameters.text("frame_id").to_owned(),
         after: parameters.duration("after"),
-        hearing: None,
+        live: None,
     }))
 }
 
@@ -84,7 +87,7 @@ struct Subscriber {
     frame_id: String,
     after: Duration,
     /// From start to stop.
-    hearing: Option<Hearing>,
+    live: Option<(Arc<Session>, Hearing)>,
 }
 
 impl Service for Subscriber {
@@ -96,19 +99,20 @@ impl Service for Subscriber {
         let (session, message, mapping) = self.topic.join()?;
         let intake = (self.ty.open)(&session, &self.topic.name, &self.topic.qos)?;
         let wanted = Wanted { names: self.names.clone(), points: mapping.points };
-        let (frame_id, after) = (self.frame_id.clone(), self.after);
-        let bytes = message.size as usize;
-        self.hearing = Some(
-            Hearing::new(self.ty, session, intake, wanted, mapping, bytes)
-                .of_frame(frame_id)
-                .no_older_than(after),
-        );
+        let (bytes, asked) = (message.size as usize, Arc::clone(&session));
+        let ask = Box::new(move |gid| asked.writer(gid));
+        let hearing = Hearing::new(self.ty, ask, intake, wanted, mapping, bytes)
+            .of_frame(self.frame_id.clone())
+            .no_older_than(self.after);
+        self.live = Some((session, hearing));
         Ok(())
     }
 
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
-        let hearing = self.hearing.as_mut().expect("a service is started before it runs");
-        hearing.begin(&self.topic.name)?;
+        let (session, hearing) = self.live.as_mut().expect("a service is started before it runs");
+        let (node, topic, ty) = (session.node_name(), &self.topic.name, self.ty.name);
+        tell(&format!("{node} listens to {}, {ty}, {}", session.name_of(topic)?, hearing.hash()));
+        let mut noted = Instant::now();
         while io.wait(LOOK) {
             hearing.look()?;
             if io.has_room(PORT)
@@ -116,12 +120,16 @@ impl Service for Subscriber {
             {
                 io.send_bytes(PORT, &message)?;
             }
-            hearing.report(io.name());
+            hearing.report();
+            if noted.elapsed() > NOTE {
+                noted = Instant::now();
+                session.note(io.name(), hearing.figures())?;
+            }
         }
         Ok(())
     }
 
     fn stop(&mut self) {
-        self.hearing = None;
+        self.live = None;
     }
 }

@@ -111,11 +111,15 @@ fn cyclone_reads_the_rest() {
     assert!(sent.is_some_and(|sent| sent.expect("a number") > 0), "{status}");
 
     let nodes = Peer::start(&["nodes"]);
-    let node = hear(&mut stage, &nodes);
+    let mut node = serde_json::Value::Null;
+    // First what it was as it began, then what it is.
+    stage.until("the node is seen with its topics", |_| {
+        node = nodes.heard().unwrap_or_else(|| std::mem::take(&mut node));
+        let ty = &node["topics"]["rt/yard/joint_states"];
+        node["writers"].as_u64() >= Some(10) && ty == "sensor_msgs::msg::dds_::JointState_"
+    });
     assert_eq!((&node["node"], &node["namespace"]), (&"cart".into(), &"/yard".into()));
-    assert!(node["writers"].as_u64() >= Some(4), "{node}");
-    let ty = &node["topics"]["rt/yard/joint_states"];
-    assert_eq!(ty, "sensor_msgs::msg::dds_::JointState_", "{node}");
+    assert!(node["readers"].as_u64() >= Some(6), "those of the services too: {node}");
     stage.stop();
 }
 

@@ -4,11 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::stage::{PATIENCE, domain, skip};
+use crate::stage::{domain, skip};
 
 /// One.
 pub(crate) struct Peer {
@@ -59,16 +58,6 @@ impl Peer {
     /// What it says next, if it has said something.
     pub(crate) fn heard(&self) -> Option<Value> {
         self.lines.try_recv().ok()
-    }
-
-    /// What it says next.
-    pub(crate) fn hear(&self) -> Value {
-        self.hear_within(PATIENCE)
-    }
-
-    /// What it says next, within so long.
-    pub(crate) fn hear_within(&self, time: Duration) -> Value {
-        self.lines.recv_timeout(time).expect("the peer says something")
     }
 
     /// Ends it at once, without a word to anybody: as a machine that loses its power.

@@ -1,14 +1,13 @@
 //! What is heard at a topic, judged: by whom it was sent, what it says and when it arrived here.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use ros2_client::{Gid, MessageInfo, ROSTime};
 use sinew_core::Fault;
 
 use crate::fields::Mapping;
-use crate::session::Session;
+use crate::session::Foreign;
 use crate::tell;
 use crate::topics::inward::{Heard, Intake, InwardType, Refused, Taken, Wanted, write};
 
@@ -17,19 +16,22 @@ use crate::topics::inward::{Heard, Intake, InwardType, Refused, Taken, Wanted, w
 const TAKEN_MAX: usize = 256;
 /// Writers that are remembered; a flood of new ones makes room for itself.
 const WRITERS_MAX: usize = 64;
+/// So many writers are told of; then they are only counted.
+const WRITERS_TOLD_MAX: u32 = 16;
 /// Between two lines about what was refused.
 const TELL: Duration = Duration::from_secs(10);
-/// Between two notes of the figures.
-const NOTE: Duration = Duration::from_secs(1);
 /// Without a message for so long, that is said.
 const SILENCE: Duration = Duration::from_secs(2);
+
+/// Who tells what a writer is.
+pub(super) type Ask = Box<dyn Fn(Gid) -> Option<Foreign> + Send>;
 
 /// A topic that is listened to.
 pub(super) struct Hearing {
     ty: &'static InwardType,
     /// Of its type.
     hash: String,
-    session: Arc<Session>,
+    ask: Ask,
     intake: Box<dyn Intake>,
     wanted: Wanted,
     mapping: Mapping,
@@ -38,6 +40,7 @@ pub(super) struct Hearing {
     frame_id: String,
     after: Duration,
     writers: BTreeMap<Gid, Writer>,
+    writers_told: u32,
     /// The newest message that may enter the graph, and when it was taken.
     newest: Option<(Instant, Vec<u8>)>,
     looked: Instant,
@@ -50,7 +53,6 @@ pub(super) struct Hearing {
     tally: Tally,
     told: Option<Instant>,
     told_refused: [u64; Refused::WORDS.len()],
-    noted: Instant,
 }
 
 /// A writer of a topic.
@@ -59,6 +61,8 @@ struct Writer {
     is_good: bool,
     /// Of its last message.
     number: i64,
+    /// When that was taken.
+    heard: Instant,
 }
 
 /// What became of the messages.
@@ -74,7 +78,7 @@ struct Tally {
 impl Hearing {
     pub(super) fn new(
         ty: &'static InwardType,
-        session: Arc<Session>,
+        ask: Ask,
         intake: Box<dyn Intake>,
         wanted: Wanted,
         mapping: Mapping,
@@ -84,7 +88,7 @@ impl Hearing {
         Hearing {
             hash: ty.definition.hash(),
             ty,
-            session,
+            ask,
             intake,
             wanted,
             mapping,
@@ -92,6 +96,7 @@ impl Hearing {
             frame_id: String::new(),
             after: Duration::MAX,
             writers: BTreeMap::new(),
+            writers_told: 0,
             newest: None,
             looked: now,
             away: None,
@@ -100,7 +105,6 @@ impl Hearing {
             tally: Tally::default(),
             told: None,
             told_refused: Default::default(),
-            noted: now,
         }
     }
 
@@ -114,12 +118,9 @@ impl Hearing {
         Hearing { after, ..self }
     }
 
-    /// Says that it listens.
-    pub(super) fn begin(&mut self, topic: &str) -> Result<(), Fault> {
-        let (name, ty) = (self.session.name_of(topic)?, self.ty.name);
-        tell(&format!("{} listens to {name}, {ty}, {}", self.session.node_name(), self.hash));
-        self.looked = Instant::now();
-        Ok(())
+    /// The hash of its type.
+    pub(super) fn hash(&self) -> &str {
+        &self.hash
     }
 
     /// Takes what has come since the last look.
@@ -187,24 +188,34 @@ impl Hearing {
             let gap = number.saturating_sub(writer.number).saturating_sub(1);
             self.tally.lost += u64::try_from(gap).unwrap_or(0);
             writer.number = number.max(writer.number);
+            writer.heard = self.looked;
             return writer.is_good;
         }
         // Not known yet: then the next message of this writer is asked again.
-        let Some(foreign) = self.session.writer(gid) else { return false };
+        let Some(foreign) = (self.ask)(gid) else { return false };
         let is_good = foreign.means(self.ty.definition, &self.hash);
         if self.writers.len() >= WRITERS_MAX {
             self.writers.pop_first();
         }
-        self.writers.insert(gid, Writer { is_good, number });
-        let good = self.writers.values().filter(|writer| writer.is_good).count();
-        if !is_good {
-            let (theirs, ours) = (foreign.type_name, self.ty.definition.dds_name());
-            let hash = foreign.hash.map_or(String::new(), |hash| format!(" ({hash})"));
-            tell(&format!("a writer sends {theirs}{hash}, not {ours} ({}): not heard", self.hash));
-        } else if good > 1 {
-            tell(&format!("{good} writers send at this topic: the newest message counts"));
+        self.writers.insert(gid, Writer { is_good, number, heard: self.looked });
+        if self.writers_told < WRITERS_TOLD_MAX {
+            self.writers_told += 1;
+            self.tell_of(is_good, foreign);
         }
         is_good
+    }
+
+    /// Says what a new writer is, if there is something to say.
+    fn tell_of(&self, is_good: bool, writer: Foreign) {
+        let is_heard = |it: &&Writer| it.is_good && self.looked.duration_since(it.heard) < SILENCE;
+        let heard = self.writers.values().filter(is_heard).count();
+        if !is_good {
+            let (theirs, ours) = (writer.type_name, self.ty.definition.dds_name());
+            let hash = writer.hash.map_or(String::new(), |hash| format!(" ({hash})"));
+            tell(&format!("a writer sends {theirs}{hash}, not {ours} ({}): not heard", self.hash));
+        } else if heard > 1 {
+            tell(&format!("{heard} writers send at this topic: the newest message counts"));
+        }
     }
 
     /// The newest message, once, if it is not too old.
@@ -224,7 +235,7 @@ impl Hearing {
     }
 
     /// Says what there is to say.
-    pub(super) fn report(&mut self, node: &str) {
+    pub(super) fn report(&mut self) {
         if !self.is_silent && self.heard.elapsed() > SILENCE {
             self.is_silent = true;
             tell(&format!("no message for {} s", SILENCE.as_secs()));
@@ -239,13 +250,13 @@ impl Hearing {
             tell(&format!("dropped since the start: {}", texts.join(", ")));
             (self.told, self.told_refused) = (Some(Instant::now()), refused);
         }
-        if self.noted.elapsed() > NOTE {
-            self.noted = Instant::now();
-            let Tally { taken, entered, lost, refused } = &self.tally;
-            let figures = [("taken", *taken), ("entered", *entered), ("lost", *lost)];
-            let refused = Refused::WORDS.into_iter().zip(*refused);
-            self.session.note(node, figures.into_iter().chain(refused).collect());
-        }
+    }
+
+    /// What became of the messages so far.
+    pub(super) fn figures(&self) -> Vec<(&'static str, u64)> {
+        let Tally { taken, entered, lost, refused } = &self.tally;
+        let figures = [("taken", *taken), ("entered", *entered), ("lost", *lost)];
+        figures.into_iter().chain(Refused::WORDS.into_iter().zip(*refused)).collect()
     }
 }
 
@@ -255,3 +266,6 @@ fn age(arrived: ROSTime) -> Duration {
     let arrived = UNIX_EPOCH + Duration::from_nanos(arrived_ns);
     arrived.elapsed().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;
