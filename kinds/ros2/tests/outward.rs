@@ -80,7 +80,7 @@ fn no_joint_state_is_lost() {
     }
     let counted = counted.expect("the peer has counted");
     println!("joint states: {counted}");
-    assert_eq!(counted["gaps"], serde_json::json!([]), "none is lost");
+    assert_eq!(counted["gaps"], serde_json::json!([]), "none is lost: {}", stage.told());
     assert!(counted["count"].as_u64() > Some(100), "{counted}");
     assert_eq!(counted["rising"], true, "stamps do not go back");
     assert!(counted["off_s"].as_f64() < Some(60.0), "stamps are the time of day: {counted}");

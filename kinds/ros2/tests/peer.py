@@ -178,7 +178,7 @@ def joint_states(participant, topic, seconds):
                 say(heard=number, names=names, velocity=message.velocity, effort=message.effort,
                     frame_id=message.header.frame_id)
             elif number != last + 1:
-                gaps.append([last, number])
+                gaps.append([last, number, time.time()])
             last, count = number, count + 1
             stamps.append(message.header.stamp.sec + message.header.stamp.nanosec / 1e9)
             if time.monotonic() - begun >= float(seconds):

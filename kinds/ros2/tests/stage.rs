@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sinew_control::Spec;
-use sinew_control::status::{Event, EventKind};
+use sinew_control::status::{Event, EventKind, NodeStatus};
 use sinew_core::privileges;
 use sinew_runtime::run::{Outcome, Run, RunRequest};
 use sinew_spec::plan::TargetMachine;
@@ -134,8 +134,20 @@ impl Stage {
         kill_process(number.expect("its process"), signal).expect("it is there");
     }
 
+    /// All that has happened, and what the services' nodes have done.
+    pub(crate) fn told(&self) -> String {
+        let status = self.run.status();
+        let nodes = status.domains.iter().flat_map(|domain| &domain.nodes);
+        let line = |it: &NodeStatus| {
+            let NodeStatus { name, received, lost, sent, dropped, .. } = it;
+            format!("\n{name}: received {received}, lost {lost}, sent {sent}, dropped {dropped}")
+        };
+        self.story() + &nodes.map(line).collect::<String>()
+    }
+
     fn story(&self) -> String {
-        let line = |it: &Event| format!("\n{:?} {}: {}", it.domain, it.what, it.text);
+        let line =
+            |it: &Event| format!("\n{} {:?} {}: {}", it.unix_ms, it.domain, it.what, it.text);
         self.run.events().after(0).map(line).collect()
     }
 }
