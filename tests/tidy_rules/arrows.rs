@@ -186,6 +186,17 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     ),
     ("kinds/media/src", &[&["packet", "picture", "play", "sound"]]),
     (
+        "kinds/ros2/src",
+        &[
+            &["definition", "fields", "values"],
+            &["messages", "settings"],
+            &["picture", "session"],
+            &["diagnostics", "topic", "topics", "triggers"],
+            &["transforms"],
+            &["node", "publisher", "subscriber"],
+        ],
+    ),
+    (
         "kinds/services/src",
         &[
             &["axis_log", "hosts", "messages", "monitor", "recorder", "server"],

@@ -98,8 +98,9 @@ macro_rules! ros_messages {
         pub(crate) struct $name { $(pub(crate) $field: $ty,)* }
 
         impl $crate::definition::Described for $name {
-            const SHAPE: $crate::definition::Shape =
-                $crate::definition::Shape::of(<$name as $crate::definition::RosMessage>::DEFINITION);
+            const SHAPE: $crate::definition::Shape = $crate::definition::Shape::of(
+                <$name as $crate::definition::RosMessage>::DEFINITION,
+            );
         }
 
         impl $crate::definition::RosMessage for $name {
@@ -161,10 +162,10 @@ impl Definition {
     fn json(&self) -> String {
         let field = |(name, shape): &(&str, Shape)| {
             let nested = shape.definition.map(Definition::full_name).unwrap_or_default();
-            format!(
-                r#"{{"name": "{name}", "type": {{"type_id": {}, "capacity": 0, "string_capacity": 0, "nested_type_name": "{nested}"}}}}"#,
-                shape.number
-            )
+            let limits = r#""capacity": 0, "string_capacity": 0"#;
+            let number = shape.number;
+            let ty = format!(r#""type_id": {number}, {limits}, "nested_type_name": "{nested}""#);
+            format!(r#"{{"name": "{name}", "type": {{{ty}}}}}"#)
         };
         let fields: Vec<_> = self.fields.iter().map(field).collect();
         format!(r#"{{"type_name": "{}", "fields": [{}]}}"#, self.full_name(), fields.join(", "))

@@ -225,7 +225,7 @@ impl Foreign {
     }
 }
 
-/// The hash in the user data of an endpoint: `typehash=RIHS01_…;` among others, behind their length.
+/// The hash in the user data of an endpoint: `typehash=RIHS01_…;` among others, behind a length.
 fn told_hash(user_data: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(user_data);
     let (_, rest) = text.split_once("typehash=")?;

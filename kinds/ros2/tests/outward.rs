@@ -140,7 +140,10 @@ fn cyclone_reads_a_picture() {
     let mut stage = Stage::start(
         "
 name: film
-domains: {control: {realtime: {period: 10ms, overrun: {policy: stop, consecutive_max: 100000}}}, film: {}, ros: {}}
+domains:
+  control: {realtime: {period: 10ms, overrun: {policy: stop, consecutive_max: 100000}}}
+  film: {}
+  ros: {}
 nodes:
   - {kind: cart, name: cart, domain: control, ports: {state: [{name: wheels, port: in}]}}
   - kind: film
@@ -148,7 +151,12 @@ nodes:
     domain: film
     ports: {out: [{name: images, port: in, delivery: queue, capacity: 4}]}
   - {kind: ros2_node, name: node, domain: ros, ros_domain: DOMAIN, network: 127.0.0.1}
-  - {kind: ros2_publisher, name: images, domain: ros, topic: image_raw, type: sensor_msgs/msg/Image, frame_id: eye}
+  - kind: ros2_publisher
+    name: images
+    domain: ros
+    topic: image_raw
+    type: sensor_msgs/msg/Image
+    frame_id: eye
   - {kind: ros2_publisher, name: wheels, domain: ros, topic: place, type: geometry_msgs/msg/Pose}
 ",
     );

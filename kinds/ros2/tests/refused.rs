@@ -40,7 +40,18 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "position_rad,",
         "angle_rad,",
-        "at 'angle_rad, v': message CartState has no field 'angle_rad'; it has: position_rad, velocity_rad_per_s, place_mm, orientation_xyzw",
+        "at 'angle_rad, v': message CartState has no field 'angle_rad'; it has: \
+         position_rad, velocity_rad_per_s, place_mm, orientation_xyzw",
+    ),
+    (
+        "names: [left, right]",
+        "names: [left, right]\n    child_frame_id: base",
+        "at 'base\n    fiel': only a transform leads to a frame",
+    ),
+    (
+        "names: [left, right]",
+        "names: [left, right]\n    frame_id: /base",
+        "a frame begins with a slash",
     ),
     ("position_rad,", "'position_rad[2]',", "'position_rad' has no number '2'; it has 0 to 1"),
     (
@@ -51,14 +62,16 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "position:",
         "angle:",
-        "at 'angle: posit': this type of ROS has no part 'angle' made of numbers; it has: position, velocity, effort",
+        "at 'angle: posit': this type of ROS has no part 'angle' made of numbers; it has: \
+         position, velocity, effort",
     ),
     ("linear.x:", "linear:", "at 'speed_m_per_': 'linear' is 3 (x, y, z); found 1 numbers"),
     ("linear.x:", "linear.w:", "'linear' has no part 'w'"),
     (
         "    fields: {linear.x: speed_m_per_s}\n",
         "",
-        "no field of message Drive has a usual name; write 'fields' with one or more of: linear, angular",
+        "no field of message Drive has a usual name; write 'fields' with one or more of: \
+         linear, angular",
     ),
     ("names: [left, right]", "names: [left, left]", "two joints are named 'left'"),
     ("    names: [left, right]\n", "", "it does not know the names of the joints"),
@@ -79,7 +92,8 @@ const WRONG: &[(&str, &str, &str)] = &[
         "its domain has two nodes of kind 'ros2_node'",
     ),
     (
-        "  - {kind: ros2_node, name: node, domain: ros, triggers: {stop: halt}, static_transforms: []}\n",
+        "  - {kind: ros2_node, name: node, domain: ros, triggers: {stop: halt}, static_transforms: \
+         []}\n",
         "",
         "its domain is no node of ROS; add a node of kind 'ros2_node' to the domain",
     ),
