@@ -25,8 +25,8 @@ const GRAPH: &str = "
 name: cart
 domains:
   control: {realtime: {period: 10ms, overrun: {policy: stop, consecutive_max: 100000}}}
-  film: {}
-  ros: {}
+  film: {heartbeat: 60s, start_deadline: 60s}
+  ros: {heartbeat: 60s, start_deadline: 60s}
 nodes:
   - {kind: cart, name: cart, domain: control, ports: {state: [{name: place, port: in}]}}
   - kind: film

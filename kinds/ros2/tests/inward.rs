@@ -29,7 +29,7 @@ const GRAPH: &str = "
 name: cart
 domains:
   control: {realtime: {period: 10ms, overrun: {policy: stop, consecutive_max: 100000}}}
-  ros: {heartbeat: 30s}
+  ros: {heartbeat: 60s, start_deadline: 60s}
 nodes:
   - kind: cart
     name: cart

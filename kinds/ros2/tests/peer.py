@@ -15,6 +15,7 @@ os.environ["CYCLONEDDS_URI"] = """<CycloneDDS xmlns="https://cdds.io/config"><Do
 <AllowMulticast>false</AllowMulticast></General>
 <Discovery><ParticipantIndex>auto</ParticipantIndex>
 <MaxAutoParticipantIndex>11</MaxAutoParticipantIndex><SPDPInterval>500ms</SPDPInterval>
+<LeaseDuration>60s</LeaseDuration>
 <Peers><Peer Address="127.0.0.1"/></Peers></Discovery></Domain></CycloneDDS>"""
 
 from dataclasses import dataclass

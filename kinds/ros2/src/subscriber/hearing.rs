@@ -20,6 +20,9 @@ const WRITERS_MAX: usize = 64;
 const WRITERS_TOLD_MAX: u32 = 16;
 /// Between two lines about what was refused.
 const TELL: Duration = Duration::from_secs(10);
+/// What waited while this process was away has been read after so long, even if there is no end of
+/// what comes: the sockets hold 8 MiB.
+const AWAY: Duration = Duration::from_secs(2);
 /// Without a message for so long, that is said.
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -45,7 +48,7 @@ pub(super) struct Hearing {
     newest: Option<(Instant, Vec<u8>)>,
     looked: Instant,
     /// Since this process was away for so long that nobody knows how old what comes is; until a
-    /// look finds nothing.
+    /// look finds nothing, or `AWAY` is over.
     away: Option<Instant>,
     /// Since when nothing good has come.
     heard: Instant,
@@ -144,7 +147,11 @@ impl Hearing {
             found += 1;
         }
         self.tally.taken += found as u64;
-        if found == 0 && self.away.is_some_and(|since| now.duration_since(since) > self.after) {
+        let is_over = |since: Instant| {
+            let time = now.duration_since(since);
+            found == 0 && time > self.after || time > AWAY
+        };
+        if self.away.is_some_and(is_over) {
             self.away = None;
         }
         Ok(())
