@@ -43,6 +43,8 @@ pub fn kinds() -> Kinds {
     let services = sinew_services::SERVICES.to_vec();
     #[cfg(feature = "hosts")]
     let services = [services, vec![sinew_zenoh::node::NODE]].concat();
+    #[cfg(feature = "ros2")]
+    let services = [services, sinew_ros2::SERVICES.to_vec()].concat();
     Kinds {
         nodes: sinew_robot::NODES.to_vec(),
         services,

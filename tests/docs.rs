@@ -49,8 +49,12 @@ fn plan(page: &str, text: &str) -> Plan {
 
 #[test]
 fn every_graph_in_a_guide_compiles() {
+    let needs_ros2 = |page: &str| page.ends_with("docs/ros2.md");
     for (page, text) in blocks("name:") {
-        plan(&page, &text);
+        // Of a program that is built with it: '.ci/run' does.
+        if cfg!(feature = "ros2") || !needs_ros2(&page) {
+            plan(&page, &text);
+        }
     }
 }
 

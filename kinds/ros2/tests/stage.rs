@@ -39,8 +39,7 @@ fn request(text: &str) -> Result<RunRequest, String> {
     let cpus = privileges::cpus().expect("affinity");
     let machine = TargetMachine::of(cpus);
     let overrides = Vec::new();
-    let source =
-        SpecSource { file: "graph.yaml", text, overrides: &overrides, images: &[], outside: &[] };
+    let source = SpecSource { overrides: &overrides, ..SpecSource::of("graph.yaml", text) };
     let plan = compile(&source, &all_kinds().catalogue(), &machine)
         .map_err(|bad| render(&bad, text, false))?;
     let (file, text) = ("graph.yaml".into(), text.into());
