@@ -44,7 +44,7 @@ fn a_request_that_cannot_be_met_is_refused_before_anything_runs() {
         (&["--article", "--quick"], "cannot be used with"),
         (&["nothing.yaml"], "cannot read the spec"),
         (&["graphs/http/ping.yaml"], "has no realtime domain"),
-        (&["--set", "planner.laps=1"], "required arguments were not provided"),
+        (&["--set", "planner.laps=1"], "speak of a graph; name its file"),
         (&["--beside", "a.yaml"], "required arguments were not provided"),
     ] {
         let answer = sinew([&["drill"], arguments].concat()).ended_with(2);

@@ -178,11 +178,15 @@ fn a_queue_between_hosts_takes_what_a_queue_takes() {
 
 #[test]
 fn a_secret_of_another_host_is_not_wanted_here() {
-    let text = CELL.replace("  - {kind: gauge, name: log, domain: log}", "  - {kind: gauge, name: log, domain: log}
+    let block = "
   - kind: block
     name: door
     domain: screen
-    nodes: [{kind: begin, ports: {out: [{name: step, port: in}]}}, {kind: step, code: '{{ env.KEY }}'}]");
+    nodes:
+      - {kind: begin, ports: {out: [{name: step, port: in}]}}
+      - {kind: step, code: '{{ env.KEY }}'}
+";
+    let text = CELL.to_owned() + block;
     let why = Err("the environment variable KEY is not set; set it".to_owned());
     let outside = [Brought { wanted: Wanted::Variable("KEY".into()), value: why }];
     let compiled = |host| {
