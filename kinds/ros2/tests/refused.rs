@@ -46,7 +46,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "names: [left, right]",
         "names: [left, right]\n    child_frame_id: base",
-        "at 'base\n    fiel': only a transform leads to a frame",
+        "at 'base\n    fie': only a transform leads to a frame",
     ),
     (
         "names: [left, right]",
