@@ -17,7 +17,8 @@ use crate::answer::{BAD_REQUEST, FAULTED, refuse};
 /// Which run is meant.
 #[derive(Args, Debug)]
 pub(crate) struct Wanted {
-    /// Process or graph of the run; may be left out if there is only one
+    /// Process or graph of the run, of a graph with hosts GRAPH@HOST; may be left out if there is
+    /// only one
     #[arg(value_name = "RUN")]
     run: Option<String>,
 }
@@ -42,7 +43,13 @@ pub(crate) struct Reached {
 impl Reached {
     /// Graph and process: two runs may have the same graph.
     pub(crate) fn name(&self) -> String {
-        format!("{} (process {})", self.status.graph, self.status.pid)
+        format!("{} (process {})", self.graph(), self.status.pid)
+    }
+
+    /// Its graph, and the host whose part it is: `cell@office`.
+    fn graph(&self) -> String {
+        let Status { graph, host, .. } = &self.status;
+        host.as_ref().map_or(graph.clone(), |host| format!("{graph}@{host}"))
     }
 
     /// To reach it once more, while this connection follows the log.
@@ -95,8 +102,8 @@ pub(crate) fn choose(wanted: Option<&str>) -> Result<Reached, Failure> {
     let is_process = !named.is_empty();
     // Only the one that is meant is asked: another one may be hanging.
     let (reached, silent) = reach(if is_process { &named } else { &found });
-    let is_meant =
-        |run: &Reached| is_process || wanted.is_none_or(|graph| run.status.graph == graph);
+    let is_called = |run: &Reached, name: &str| run.status.graph == name || run.graph() == name;
+    let is_meant = |run: &Reached| is_process || wanted.is_none_or(|wanted| is_called(run, wanted));
     let (mut meant, others): (Vec<_>, Vec<_>) = reached.into_iter().partition(is_meant);
     if meant.len() == 1 && (wanted.is_some() || silent.is_empty()) {
         return Ok(meant.remove(0));

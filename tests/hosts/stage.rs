@@ -36,6 +36,8 @@ impl Cell {
         let text = fs::read_to_string(ours("graphs/cell/cell.yaml")).expect("a graph");
         // It bears a busy machine, as all runs of tests do.
         let edits = [
+            ("period: 1ms", "period: 5ms"),
+            ("period: 10ms", "period: 20ms"),
             ("consecutive_max: 50}", "consecutive_max: 10000}"),
             ("lost_frames_max: 50", "lost_frames_max: 100"),
             ("after: 50}", "after: 100}"),
@@ -113,8 +115,16 @@ pub(crate) struct Host {
 impl Host {
     /// What a command says of its run, whatever its status.
     fn ask(&self, arguments: &[&str]) -> String {
+        self.ask_of(arguments, &self.running.pid().to_string())
+    }
+
+    /// What `sinew top` shows of the run with this name.
+    pub(crate) fn named(&self, run: &str) -> Value {
+        serde_json::from_str(&self.ask_of(&["top", "--once", "--json"], run)).unwrap_or_default()
+    }
+
+    fn ask_of(&self, arguments: &[&str], run: &str) -> String {
         let mut command = Command::new(SINEW);
-        let run = self.running.pid().to_string();
         command.args(arguments).arg(run).env("XDG_RUNTIME_DIR", &self.place);
         let output = command.output().expect("the program starts");
         String::from_utf8(output.stdout).expect("UTF-8")
@@ -122,7 +132,7 @@ impl Host {
 
     /// What `sinew top` shows.
     pub(crate) fn top(&self) -> Value {
-        serde_json::from_str(&self.ask(&["top", "--once", "--json"])).unwrap_or_default()
+        self.named(&self.running.pid().to_string())
     }
 
     /// What `sinew log` tells.
@@ -156,7 +166,10 @@ impl Host {
     /// Waits until it sees another host so.
     #[track_caller]
     pub(crate) fn sees(&self, host: &str, state: &str) {
-        wait_until(&format!("host '{host}' is {state}"), || self.seen(host)["state"] == state);
+        wait_until(&format!("host '{host}' is {state}"), || {
+            self.is_there();
+            self.seen(host)["state"] == state
+        });
     }
 
     /// Targets of the office that have come as far as the limiter's mailbox.
@@ -167,11 +180,20 @@ impl Host {
         link.and_then(|link| link["written"].as_u64()).unwrap_or_default()
     }
 
+    /// Nothing that happens to others ends it.
+    #[track_caller]
+    fn is_there(&self) {
+        assert!(is_alive(self.pid()), "the run has ended: {}", self.running.said());
+    }
+
     /// Waits until many more have come, and the core runs on.
     #[track_caller]
     pub(crate) fn obeys_more_targets(&self, when: &str) {
         let before = self.targets();
-        wait_until(&format!("targets come {when}"), || self.targets() > before + 50);
+        wait_until(&format!("targets come {when}"), || {
+            self.is_there();
+            self.targets() > before + 50
+        });
         assert_eq!(self.top()["phase"], "running", "{when}");
     }
 

@@ -5,8 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sinew_flow::is_same;
-use sinew_spec::Brought;
-use sinew_spec::plan::{Domain, End, Link, Node, Plan, Realtime, Role, ServiceDomain, Thread};
+use sinew_spec::plan::{
+    Domain, End, Host, Link, Node, Plan, Realtime, Role, ServiceDomain, Thread,
+};
+use sinew_spec::{Brought, Span};
 
 /// An edited graph, compiled and checked by whoever offers it.
 #[derive(Clone, Debug)]
@@ -55,6 +57,7 @@ fn moved(old: &Plan, new: &Plan) -> Option<String> {
         return Some("'hold' of the graph changed".into());
     }
     other_domains(old, new)
+        .or_else(|| other_hosts(old, new))
         .or_else(|| moved_node(old, new))
         .or_else(|| moved_domain(old, new))
         .or_else(|| moved_link(old, new))
@@ -68,6 +71,17 @@ fn other_domains(old: &Plan, new: &Plan) -> Option<String> {
     };
     let (before, after) = (names(old), names(new));
     (before != after).then(|| format!("the domains changed from {before} to {after}"))
+}
+
+/// Hosts are joined once, by what both sides know from the start.
+fn other_hosts(old: &Plan, new: &Plan) -> Option<String> {
+    let hosts = |plan: &Plan| -> Vec<Host> {
+        // Where they stand in the text does not matter.
+        let host = |host: &Host| Host { span: Span::default(), ..host.clone() };
+        plan.hosts.all.iter().map(host).collect()
+    };
+    let same = hosts(old) == hosts(new) && old.hosts.links == new.hosts.links;
+    (!same).then(|| "the hosts of the graph, or the links between them, changed".into())
 }
 
 /// Two domains are joined as they are started.

@@ -55,7 +55,7 @@ pub(crate) fn configuration(setting: &Setting, end: &str) -> String {
     let ports = setting.outgoing.iter().map(|it| it.bytes);
     let largest = ports.chain(setting.incoming.iter().map(|it| it.bytes)).max().unwrap_or(0);
     let socket = (largest * 4).clamp(SOCKET_MIN, SOCKET_MAX);
-    // MessageHeader and echoes, key and attributes, and declarations, which are small.
+    // The header with its echoes, key and attributes, and declarations, which are small.
     let message = (largest + HEADER_LEN + 4096).clamp(SOCKET_MIN, MESSAGE_MAX + SOCKET_MIN);
     let lease = LEASE.as_millis();
     let buffers = format!("so_sndbuf: {socket}, so_rcvbuf: {socket}");
