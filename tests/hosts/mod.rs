@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::hosts::stage::Cell;
-use crate::program::{self, folder, refused, send, wait_until};
+use crate::program::{self, folder, graph_in, refused, send, wait_until};
 
 /// Longer than a target may be obeyed, and not so long that its connection is closed and forgets
 /// what was on its way.
@@ -139,4 +139,15 @@ fn a_run_is_the_part_of_one_host() {
     for text in ["the part of host cell", "what another host said more than 100ms ago"] {
         assert!(part.contains(text), "{text}: {part}");
     }
+}
+
+#[test]
+fn a_certificate_that_is_not_there_is_told_before_anything_runs() {
+    let text = fs::read_to_string(program::ours("graphs/cell/cell.yaml")).expect("a graph");
+    let tls = "tls: {ca: ca.pem, certificate: none.pem, key: none.key}";
+    let text = text
+        .replace("' }}\"}", &format!("' }}}}\", {tls}}}"))
+        .replace("hall: {}", &format!("hall: {{{tls}}}"));
+    let graph = graph_in("hosts-tls", &text);
+    refused(&["check", "--host", "cell", &graph], "ca.pem");
 }

@@ -60,7 +60,20 @@ pub(crate) fn of_domains(draft: &Draft<'_>, catalogue: &[&'static Kind]) -> Vec<
     if !hosts.is_empty() {
         template(draft, catalogue);
     }
+    one_manner(draft);
     found
+}
+
+/// Reports hosts that would show a certificate to some that show none.
+fn one_manner(draft: &Draft<'_>) {
+    let has_tls = |host: &&draft::Host<'_>| host.plan.tls.is_some();
+    let Some(with) = draft.hosts.iter().find(has_tls) else { return };
+    for host in draft.hosts.iter().filter(|host| !has_tls(host)) {
+        let message =
+            format!("host '{}' has no 'tls', and '{}' has", host.name.text, with.name.text);
+        let help = "give each host a certificate, or none: they would not speak with each other";
+        draft.report.error(host.name.span, message, help);
+    }
 }
 
 /// The kind that stands for other hosts; reports if there is none, or its name is taken.

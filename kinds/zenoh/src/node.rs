@@ -15,10 +15,11 @@ use sinew_control::{Request, Supervisor};
 use sinew_core::catalogue::{Direction, Kind, RunsIn};
 use sinew_core::clock::now_ns;
 use sinew_core::fault::{Cause, Fault};
-use sinew_core::{Parameters, fault};
+use sinew_core::{Parameters, Refusal, fault};
 use sinew_plan::plan::{Delivery, Host, Plan, RemoteLink};
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
+use crate::certificate;
 use crate::{HostSeen, HostState, IncomingPort, Mirror, OutgoingPort, Peer, Setting, TlsFiles};
 
 /// What the compiler knows of the kind; the plan gives it its ports.
@@ -136,6 +137,13 @@ struct OtherHosts {
 }
 
 impl Service for OtherHosts {
+    fn check(&self, _plan: &Plan, _node: usize) -> Result<(), Vec<Refusal>> {
+        let Setting { tls, host, listen, .. } = &self.setting;
+        let checked = tls.as_ref().map(|tls| certificate::check(tls, host, listen.is_some()));
+        let wrong = |why: String| vec![Fault::new(Cause::Error, format_args!("{why}")).into()];
+        checked.transpose().map(drop).map_err(wrong)
+    }
+
     fn start(&mut self) -> Result<(), Fault> {
         let opened = Mirror::open(&self.setting);
         self.mirror = Some(opened.map_err(|why| Fault::new(Cause::Error, format_args!("{why}")))?);
@@ -282,8 +290,10 @@ fn status(seen: &HostSeen, mirror: &Mirror, setting: &Setting) -> HostStatus {
     for (at, _) in of_it {
         let counts = mirror.counted_at(at);
         status.late += counts.late;
-        status.lost += counts.lost + counts.flooded;
-        status.refused += counts.old + counts.unstamped + counts.unjoined + counts.malformed;
+        // What is late leaves a gap, too.
+        let gaps = counts.lost.saturating_sub(counts.late);
+        status.lost += gaps + counts.flooded + counts.unjoined;
+        status.refused += counts.old + counts.unstamped + counts.malformed;
     }
     status
 }
