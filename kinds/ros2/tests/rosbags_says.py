@@ -16,8 +16,9 @@ def plain(value):
     if isinstance(value, list):
         return [plain(item) for item in value]
     if hasattr(value, "__msgtype__"):
-        names = [name for name in vars(value) if not name.startswith("_")]
-        return {name: plain(getattr(value, name)) for name in names}
+        # Its constants are no part of what crosses.
+        _, fields = store.fielddefs[value.__msgtype__]
+        return {name: plain(getattr(value, name)) for name, _ in fields}
     return value
 
 
