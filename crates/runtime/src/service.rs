@@ -15,7 +15,7 @@ use sinew_core::sys::Region;
 use sinew_core::transport::{self, Ahead, MessagePlace, Received, Receiver, Sender, Sent};
 use sinew_core::{Parameters, Refusal, fault};
 use sinew_link::counter;
-use sinew_spec::catalogue::{Direction, Kind};
+use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::{Link, Plan};
 
 use crate::inject::Heartbeats;
@@ -77,7 +77,6 @@ const LISTEN_NS: u64 = 20_000_000;
 /// A service's ports, and its word to the supervisor.
 pub struct ServiceIo {
     pub(crate) name: String,
-    pub(crate) kind: &'static Kind,
     pub(crate) halt: Arc<Halt>,
     pub(crate) board: Board,
     pub(crate) counters: counter::Writer<Region>,
@@ -145,12 +144,6 @@ impl ServiceIo {
     /// If the kind's table has no such port.
     pub fn is_linked(&self, port: usize) -> bool {
         self.inputs[port].is_some() || !self.outputs[port].is_empty()
-    }
-
-    /// The kind's ports: those that read, and those that write.
-    pub fn ports(&self) -> (Vec<usize>, Vec<usize>) {
-        let is_input = |port: &usize| self.kind.port(*port).direction == Direction::In;
-        (0..self.kind.ports.len()).partition(is_input)
     }
 
     /// Whether the service is to end.

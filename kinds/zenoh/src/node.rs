@@ -51,7 +51,8 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     };
     let own = plan.own_host().ok_or_else(|| fault!("the graph is not the part of a host"))?;
     let setting = setting(plan, own, parameters.base);
-    Ok(Box::new(OtherHosts { look: look(plan), setting, mirror: None }))
+    let ports = [Direction::In, Direction::Out].map(|direction| indices(plan, direction));
+    Ok(Box::new(OtherHosts { look: look(plan), setting, ports, mirror: None }))
 }
 
 /// What the plan says of this host and the others.
@@ -77,8 +78,7 @@ fn setting(plan: &Plan, own: &Host, base: &Path) -> Setting {
     }
 }
 
-/// The links between hosts at each port of a direction, in the order of the ports: inputs come
-/// before outputs in no certain order, so who asks counts among those of one direction.
+/// The links between hosts at each port of a direction, in the order of the ports.
 fn ports(plan: &Plan, direction: Direction) -> impl Iterator<Item = Vec<&RemoteLink>> {
     indices(plan, direction)
         .into_iter()
@@ -131,6 +131,8 @@ fn look(plan: &Plan) -> Duration {
 
 struct OtherHosts {
     setting: Setting,
+    /// Those that read, in the order of what the setting sends, and those that write.
+    ports: [Vec<usize>; 2],
     look: Duration,
     /// From start to stop.
     mirror: Option<Mirror>,
@@ -152,7 +154,7 @@ impl Service for OtherHosts {
 
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let mirror = self.mirror.as_mut().expect("a service is started before it runs");
-        let mut ways = Ways::of(&self.setting, io);
+        let mut ways = Ways::of(&self.setting, &self.ports);
         let mut word = Word::to(io.supervisor().clone())?;
         while !io.is_stopping() {
             io.beat();
@@ -180,11 +182,10 @@ struct Ways {
 }
 
 impl Ways {
-    fn of(setting: &Setting, io: &ServiceIo) -> Ways {
-        let place = |(port, bytes): (usize, usize)| (port, vec![0; bytes]);
-        let (ins, outs) = io.ports();
-        let outgoing = ins.into_iter().zip(setting.outgoing.iter().map(|it| it.bytes));
-        let incoming = outs.into_iter().zip(setting.incoming.iter().map(|it| it.bytes));
+    fn of(setting: &Setting, [ins, outs]: &[Vec<usize>; 2]) -> Ways {
+        let place = |(port, bytes): (&usize, usize)| (*port, vec![0; bytes]);
+        let outgoing = ins.iter().zip(setting.outgoing.iter().map(|it| it.bytes));
+        let incoming = outs.iter().zip(setting.incoming.iter().map(|it| it.bytes));
         Ways { outgoing: outgoing.map(place).collect(), incoming: incoming.map(place).collect() }
     }
 

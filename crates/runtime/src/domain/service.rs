@@ -306,7 +306,6 @@ fn make(
     }
     let io = ServiceIo {
         name: node.name.clone(),
-        kind: node.kind,
         halt: Arc::clone(process.halt),
         board: process.board.clone(),
         counters,
