@@ -11,8 +11,8 @@ mod webhook;
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
@@ -150,7 +150,11 @@ impl Service for Monitor {
         look.tell_through(outbox);
         let listener = self.listener.take().expect("a service is started before it runs");
         let address = listener.local_addr().map_err(|error| fault!("listen: {error}"))?;
-        let page = Arc::new(Page { registry, address, looked_ns: AtomicU64::new(now_ns()) });
+        let page = Arc::new(Page {
+            registry: Mutex::new(registry),
+            address,
+            looked_ns: AtomicU64::new(now_ns()),
+        });
         let net = Net::start(listener, Arc::clone(&page), post);
         let net = net.map_err(|error| fault!("cannot serve {address}: {error}"))?;
         self.posted = Some((net, told));
@@ -164,7 +168,7 @@ impl Service for Monitor {
         while io.wait(pause) {
             look.at_cycles(io.watch())?;
             if now_ns() >= status_ns {
-                look.at_status(io.watch())?;
+                look.at_status(io.watch(), &page.registry)?;
                 status_ns = now_ns() + STATUS_NS;
             }
             // Only /healthz reads it, and orders nothing by it.

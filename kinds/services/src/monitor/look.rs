@@ -1,6 +1,7 @@
 //! What the monitor does with the run: counts its cycles, judges its rules, acts on them.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -18,6 +19,7 @@ use sinew_spec::plan::Plan;
 
 use super::figures::{Cycle, CycleFigures, Gauges, Labels, Standing, counters, gauges};
 use super::rules::{At, Change, News, Rule, Watched};
+use super::server::held;
 use super::webhook::Outbox;
 use crate::tell;
 
@@ -145,16 +147,22 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// Takes the status and the events.
+    /// Takes the status and the events. Waits while a page is written of `registry`.
     ///
     /// # Errors
     /// The supervisor is gone, or does not do what a rule orders.
-    pub(super) fn at_status(&mut self, watch: &Watch) -> Result<(), Fault> {
+    pub(super) fn at_status(
+        &mut self,
+        watch: &Watch,
+        registry: &Mutex<Registry>,
+    ) -> Result<(), Fault> {
         let supervisor = watch.supervisor();
         let status = supervisor.status()?;
-        self.standing.show(&status);
         let (events, missed) = supervisor.events(self.seen)?;
+        let whole = held(registry);
+        self.standing.show(&status);
         self.standing.events(&events, missed);
+        drop(whole);
         self.seen = events.last().map_or(self.seen, |event| event.number);
         watch.threads().for_each(|thread| self.cycles.lost(thread, watch.lost(thread)));
         let news = self.watched.status(now_ns(), &status, |thread| watch.lost(thread));

@@ -6,8 +6,8 @@ mod tests;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -74,12 +74,17 @@ impl Drop for Net {
 
 /// What is served.
 pub(super) struct Page {
-    /// The figures.
-    pub(super) registry: Registry,
+    /// The figures. Whoever shows a status holds it, so that a page is of one status.
+    pub(super) registry: Mutex<Registry>,
     /// Where it is served.
     pub(super) address: SocketAddr,
     /// When the run was looked at last.
     pub(super) looked_ns: AtomicU64,
+}
+
+/// A registry; also after a panic, for the figures in it are whole at any time.
+pub(super) fn held(registry: &Mutex<Registry>) -> MutexGuard<'_, Registry> {
+    registry.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn answer(State(page): State<Arc<Page>>, request: Request) -> Response {
@@ -102,7 +107,8 @@ impl Page {
     fn figures(&self, headers: &HeaderMap) -> Response {
         let accept = headers.get_all(ACCEPT).iter().filter_map(|it| it.to_str().ok());
         let format = Format::of(&accept.collect::<Vec<_>>().join(","));
-        match format.encode(&self.registry) {
+        let registry = held(&self.registry);
+        match format.encode(&registry) {
             Ok(body) => ([(CONTENT_TYPE, format.content_type())], body).into_response(),
             Err(text) => (StatusCode::INTERNAL_SERVER_ERROR, text).into_response(),
         }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Mutex;
 
 use prometheus_client::metrics::counter::Counter;
 
@@ -15,7 +16,8 @@ fn served(looked_ns: u64) -> (Net, SocketAddr) {
     let address = listener.local_addr().expect("an address");
     let mut registry = Registry::default();
     registry.register("a", "A", Counter::<u64>::default());
-    let page = Page { registry, address, looked_ns: AtomicU64::new(looked_ns) };
+    let page =
+        Page { registry: Mutex::new(registry), address, looked_ns: AtomicU64::new(looked_ns) };
     (Net::start(listener, Arc::new(page), None).expect("a thread"), address)
 }
 

@@ -20,7 +20,7 @@ fn counted(outcomes: &Family<Labels, Counter>, outcome: &str) -> u64 {
 fn deliver(to: &str) -> (Outbox, AllTold, Family<Labels, Counter>, Net) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    let page = Page { registry: Registry::default(), address, looked_ns: 0.into() };
+    let page = Page { registry: Registry::default().into(), address, looked_ns: 0.into() };
     let outcomes = Family::default();
     let webhook = Webhook::parse(to).expect("an address");
     let (outbox, post, told) = outbox(webhook, Family::clone(&outcomes));
