@@ -106,7 +106,7 @@ pub fn main(nodes: &Kinds) -> ExitCode {
             None => ExitCode::from(BAD_REQUEST),
         };
     }
-    if let Some(status) = lab::far_side(&arguments) {
+    if let Some(status) = lab::far_side(&arguments, drill::PARTS) {
         return status;
     }
     let command = match Arguments::try_parse_from(&arguments) {

@@ -8,8 +8,9 @@ use clap::{Args, value_parser};
 use serde_json::json;
 use sinew_core::privileges;
 use sinew_lab::drill::{
-    self, Drill, DrillReport, DrillRequest, Files, Only, all, of_services, short, table,
+    self, Drill, DrillReport, DrillRequest, Files, Network, Only, all, of_services, short, table,
 };
+use sinew_lab::harness::process::FarSide;
 use sinew_lab::rounds::Session;
 use sinew_lab::scenario;
 use sinew_runtime::{Kinds, run};
@@ -25,7 +26,8 @@ use crate::signals::stop_on_signals;
 /// Let faults happen on purpose and measure how soon the machine is safe.
 ///
 /// Every node, every domain and every link that crosses gets every fault it can have, in a run of
-/// its own under the supervisor that `sinew run` has. Without a graph the arm is drilled, and the
+/// its own under the supervisor that `sinew run` has. With --host the other hosts run beside it on
+/// this machine, and the lines to them are cut. Without a graph the arm is drilled, and the
 /// inverse kinematics dies three times more: fused, before a naive master, and under Sinew. Ctrl-C
 /// ends after the drill under way; a second one ends at once.
 #[derive(Debug, Args)]
@@ -36,7 +38,7 @@ pub(crate) struct DrillArgs {
     /// Another graph, to be drilled in the same way: what a change of the graph costs or saves
     #[arg(long, value_name = "GRAPH", requires = "graph")]
     beside: Option<PathBuf>,
-    /// Only these: node=NAME, domain=NAME, link=FROM->TO, fault=WORD; more after commas
+    /// Only these: node=NAME, domain=NAME, link=FROM->TO, host=NAME, fault=WORD; more after commas
     #[arg(long, value_name = "AXIS=VALUE[,...]")]
     only: Vec<String>,
     /// The short form: every fault once in each domain
@@ -73,6 +75,7 @@ Examples:
   sinew drill --only node=ik,fault=panic,kill --rounds 5
   sinew drill graphs/arm/arm.yaml --only domain=control --json
   sinew drill graphs/dual_os/arm.yaml --beside graphs/arm/arm.yaml --only node=ik,fault=stop
+  sinew drill graphs/cell/cell.yaml --host cell --only host=office
   sinew drill --list
   sinew drill --article --report partial-failure.html
 
@@ -101,11 +104,14 @@ struct Prepared {
 
 fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
     args.part.speaks_of(args.graph.as_ref()).map_err(LoadError::Request)?;
-    let (graph, files) = match &args.graph {
-        Some(path) => (given(path, &args.part, nodes)?, None),
+    let (graph, network, files) = match &args.graph {
+        Some(path) => {
+            let (graph, network) = given_part(path, args, nodes)?;
+            (graph, network, None)
+        }
         None => {
             let (graph, files) = arm().map_err(LoadError::Request)?;
-            (graph, Some(files))
+            (graph, None, Some(files))
         }
     };
     let drills = choose(args, &graph.plan).map_err(LoadError::Request)?;
@@ -123,8 +129,35 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
         None => None,
     };
     let graphs = [(graph, drills)].into_iter().chain(beside).collect();
-    let request = DrillRequest { graphs, rounds, seed, article: whole && !args.list };
+    let article = whole && !args.list;
+    let request = DrillRequest { graphs, network, rounds, seed, article };
     Ok(Prepared { request, outputs, files })
+}
+
+/// The far side of drills: who sends again what a host has said.
+#[cfg(feature = "hosts")]
+pub(crate) const PARTS: &[FarSide] = &[FarSide {
+    name: drill::SEND_AGAIN,
+    run: |text, _| sinew_zenoh::send_again(text).map_err(sinew_lab::harness::Gone),
+}];
+#[cfg(not(feature = "hosts"))]
+pub(crate) const PARTS: &[FarSide] = &[];
+
+/// The user's graph, or the part of a host in it, with the other hosts, which run beside it on this
+/// machine.
+fn given_part(
+    path: &std::path::Path,
+    args: &DrillArgs,
+    nodes: &Kinds,
+) -> Result<(run::RunRequest, Option<Network>), LoadError> {
+    let DrillArgs { part, list, .. } = args;
+    let graph = given(path, part, nodes)?;
+    let Some(own) = graph.plan.own_host().filter(|_| !list) else { return Ok((graph, None)) };
+    let network = Network::new(&graph.plan, &own.name, path, &part.set);
+    let network = network.map_err(LoadError::Request)?;
+    let set = [part.set.clone(), network.settings()].concat();
+    let graph = given(path, &PartArgs { set, ..part.clone() }, nodes)?;
+    Ok((graph, Some(network)))
 }
 
 /// A graph of the user's.

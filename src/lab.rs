@@ -17,7 +17,7 @@ use serde_json::json;
 use sinew_figures::Machine;
 use sinew_lab::drill::table as with_drills;
 use sinew_lab::graph::Files;
-use sinew_lab::harness::process;
+use sinew_lab::harness::process::{self, FarSide};
 use sinew_lab::report::Build;
 use sinew_lab::rounds::{Progress, Session};
 use sinew_lab::scenario::{CannotRun, PARTS, ScenarioRequest, Selection, table};
@@ -102,8 +102,8 @@ pub(crate) fn with_kinds(nodes: &Kinds) -> Kinds {
 }
 
 /// Runs the far side of a link, if that is what this process was started for.
-pub(crate) fn far_side(arguments: &[OsString]) -> Option<ExitCode> {
-    process::main(arguments, PARTS)
+pub(crate) fn far_side(arguments: &[OsString], more: &[FarSide]) -> Option<ExitCode> {
+    process::main(arguments, &[PARTS, more].concat())
 }
 
 /// Carries out the command.

@@ -8,7 +8,8 @@ use clap::Args;
 /// The changes, and the host.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PartArgs {
-    /// Give a parameter another value than the spec does; may be repeated
+    /// Give a parameter another value than the spec does, or a host another address:
+    /// hosts.NAME.address=HOST:PORT; may be repeated
     #[arg(long, value_name = "NODE.PARAMETER=VALUE")]
     pub(crate) set: Vec<String>,
     /// Of a graph with hosts: the part of this one

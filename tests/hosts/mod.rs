@@ -124,6 +124,25 @@ fn what_came_from_another_host_is_replayed_bit_for_bit() {
 }
 
 #[test]
+fn the_drill_cuts_the_line_to_another_host_and_sends_again_what_it_said() {
+    let cell = Cell::new("drilled");
+    let report = cell.drill(&["--only", "host=office,fault=cut_2s,host_killed,sent_again"]);
+    let rows = report["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 3, "{report}");
+    for row in rows {
+        let round = &row["rounds"][0];
+        assert!(round["proof"].is_string(), "nothing shows that it came: {row}");
+        let wrong = ["failures", "not_shown"].map(|it| round[it].as_array().map(Vec::len));
+        assert_eq!(wrong, [Some(0); 2], "{row}");
+        let was_silent = row["fault"] != "sent_again";
+        assert_eq!(round["host"]["silent_ms"].is_u64(), was_silent, "{row}");
+        assert_eq!(round["host"]["heard_ms"].is_u64(), was_silent, "{row}");
+    }
+    let [late, refused] = ["late", "refused"].map(|it| rows[2]["rounds"][0]["host"][it].as_u64());
+    assert!(late.zip(refused).is_some_and(|(late, refused)| late + refused >= 50), "{report}");
+}
+
+#[test]
 fn a_run_is_the_part_of_one_host() {
     let graph = program::ours("graphs/cell/cell.yaml").display().to_string();
     refused(&["run", &graph], "add '--host cell' or '--host office' or '--host hall'");

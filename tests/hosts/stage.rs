@@ -79,6 +79,19 @@ impl Cell {
         self.start_edited(host, &[])
     }
 
+    /// The report of a drill of host `cell`.
+    pub(crate) fn drill(&self, more: &[&str]) -> Value {
+        let folder_name = format!("hosts-{}", self.name);
+        let (graph, place) = (graph_in(&folder_name, &self.text), runtime_folder(&folder_name));
+        let mut command = Command::new(SINEW);
+        command.args(["drill", "--json", "--host", "cell", &graph]).args(more);
+        command.env("XDG_RUNTIME_DIR", &place);
+        let output = command.output().expect("the program starts");
+        let _ = fs::remove_dir_all(&place);
+        let said = String::from_utf8_lossy(&output.stderr);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no report: {said}"))
+    }
+
     fn start_edited(&self, host: &str, edits: &[(&str, &str)]) -> Host {
         let text = edits.iter().fold(self.text.clone(), |text, (from, to)| {
             assert!(text.contains(from), "the graph has no '{from}' any more");

@@ -71,6 +71,28 @@ fn the_whole_graph_knows_all_and_runs_nowhere() {
 }
 
 #[test]
+fn the_command_line_changes_where_hosts_are() {
+    let set = |path: &str, value: &str| crate::kinds::set(CELL, path, value);
+    let address = |plan: &Plan, host: usize| plan.hosts.all[host].address.clone();
+    let moved = set("hosts.office.address", "127.0.0.1:7000").unwrap();
+    assert_eq!(address(&moved, 1).as_deref(), Some("127.0.0.1:7000"));
+    let moved = set("hosts.cell.address", "127.0.0.1:7001").unwrap();
+    assert_eq!(address(&moved, 0).as_deref(), Some("127.0.0.1:7001"));
+    // What another host was started with does not part them.
+    assert_eq!(moved.hosts.version, plan(CELL).hosts.version);
+    for (path, value, message) in [
+        ("hosts.offise.address", "x:1", "there is no host 'offise'"),
+        ("hosts.office.adress", "x:1", "unknown key 'adress' in a host"),
+        ("hosts.office.address", "x", "'x' is no address of a host"),
+        ("hosts.office", "x", "there is no node 'hosts'"),
+    ] {
+        let errors = set(path, value).unwrap_err();
+        assert_eq!(errors[0].message, message, "{errors:#?}");
+        assert_eq!(errors[0].file, format!("--set {path}={value}"));
+    }
+}
+
+#[test]
 fn the_part_of_a_host_has_its_nodes_and_one_for_all_others() {
     let cell = part(CELL, "cell");
     assert_eq!(names(&cell), ["limiter", "second", "log", "others"]);

@@ -153,7 +153,7 @@ fn play(build: &'static Build, cpus: &[u32]) -> Result<Played, String> {
     let limits_rad = if build.silent { joint_limits_rad() } else { vec![] };
     let after_ns = UNCONTROLLED_NS;
     let timing = Timing { cycle: Some(DEATH), chance: 0, after_ns, limits_rad };
-    let carried = carry_out(&graph, &drill, &timing)?;
+    let carried = carry_out((&graph, None), &drill, &timing)?;
     let struck_ns = carried.struck_ns.filter(|_| carried.proof.is_some());
     let struck_ns = struck_ns.ok_or_else(|| {
         format!("the article's scenario, {}: nothing shows the death", build.name)

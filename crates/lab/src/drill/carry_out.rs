@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use sinew_control::status::{DomainState, Event, EventKind, Phase};
+use sinew_control::status::{DomainState, Event, EventKind, HostState, Phase};
 use sinew_core::board::FaultAt;
 use sinew_core::clock::now_ns;
 use sinew_core::trace::ThreadId;
@@ -15,6 +15,7 @@ use sinew_spec::plan::Plan;
 
 use super::freeze::Freeze;
 use super::left::{self, Left};
+use super::network::{Network, Others};
 use super::outside::{Outside, SeenOutside};
 use super::recording::Recording;
 use super::table::{Drill, DrilledFault, Expected, Subject};
@@ -86,11 +87,12 @@ impl Timing {
 
 /// Carries out a drill.
 pub(super) fn carry_out(
-    graph: &RunRequest,
+    (graph, network): (&RunRequest, Option<&Network>),
     drill: &Drill,
     timing: &Timing,
 ) -> Result<Carried, String> {
     let before = Left::look();
+    let others = network.map(Network::start).transpose()?;
     let mut at = Due::of(&graph.plan, drill, timing.chance);
     at.cycle = timing.cycle.unwrap_or(at.cycle);
     let injected =
@@ -114,7 +116,9 @@ pub(super) fn carry_out(
         unread: 0,
         ended: false,
     };
-    let mut watch = Watch { run, drill, timing, at, seen, freeze: None, outside: None };
+    let (freeze, outside) = (None, None);
+    let mut watch =
+        Watch { run, others: others.as_ref(), drill, timing, at, seen, freeze, outside };
     watch.seen.ended = watch.watch_over();
     watch.seen.frozen_ns = watch.freeze.take().and_then(Freeze::end);
     watch.seen.outside = watch.outside.take().map(Outside::end);
@@ -129,7 +133,7 @@ pub(super) fn carry_out(
     seen.rest_ns = run
         .stop_status()
         .and_then(|stop| Some(stop.asked_ns.saturating_add_signed(stop.at_rest_us? * 1000)));
-    drop(run);
+    drop((run, others));
     seen.left = before.since();
     Ok(seen)
 }
@@ -172,6 +176,8 @@ impl Due {
 /// A drill under way.
 struct Watch<'a> {
     run: Run,
+    /// The other hosts of its graph.
+    others: Option<&'a Others<'a>>,
     drill: &'a Drill,
     timing: &'a Timing,
     at: Due,
@@ -226,6 +232,7 @@ impl Watch<'_> {
             }
         }
         self.seen.struck_ns = match (self.drill.injected, self.drill.subject) {
+            (None, Subject::Host(host)) => self.begin_at(host),
             (None, Subject::Domain(domain)) if self.drill.fault.lasts() => self.begin(domain),
             (None, Subject::Domain(domain)) => {
                 let struck_ns = self.signal(domain);
@@ -267,6 +274,18 @@ impl Watch<'_> {
             _ => Outside::full_disk(process, address),
         });
         Some(now_ns())
+    }
+
+    /// Begins what happens to another host, once that is heard; when.
+    fn begin_at(&mut self, host: usize) -> Option<u64> {
+        let name = &self.run.plan().hosts.all[host].name;
+        let status = self.run.status();
+        let mut seen = status.domains.iter().flat_map(|domain| &domain.hosts);
+        let is_heard = seen.any(|seen| seen.name == *name && seen.state == HostState::Heard);
+        if is_heard {
+            self.outside = self.others?.strike(name, self.drill.fault);
+        }
+        self.outside.as_ref().map(|_| now_ns())
     }
 
     /// The process of a domain.
@@ -379,7 +398,8 @@ impl Watch<'_> {
             DrilledFault::Kill => says("signal 9").or_else(|| says("signal: 9")),
             // The guest says it before it hangs; before it stands, the agent does.
             DrilledFault::Stop | DrilledFault::Hang if self.drill.is_in_guest => says(INJECTED),
-            DrilledFault::Stop | DrilledFault::Flood | DrilledFault::FullDisk => None,
+            DrilledFault::Stop => None,
+            fault if fault.lasts() => None,
             DrilledFault::Freeze30
             | DrilledFault::Freeze50
             | DrilledFault::Freeze80
@@ -390,7 +410,7 @@ impl Watch<'_> {
             DrilledFault::Hostile if self.drill.injected.is_none() => self.broken(),
             DrilledFault::Hang => self.silence().or_else(|| says("heartbeat")),
             DrilledFault::LateBorne | DrilledFault::Late => self.lateness(),
-            DrilledFault::PeerGone | DrilledFault::Stalled | DrilledFault::Hostile => self.passed(),
+            _ => self.passed(),
         }
     }
 

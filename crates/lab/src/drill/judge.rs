@@ -53,6 +53,7 @@ pub(super) fn judge(plan: &Plan, drill: &Drill, carried: &Carried) -> Round {
         round.failures.extend(seen.failures.iter().cloned());
         round.not_shown.extend(seen.not_shown.iter().cloned());
         round.failures.extend(more_overruns(&round));
+        round.host = seen.host;
     }
     let left = carried.left.iter().map(|what| format!("left behind: {what}"));
     round.failures.extend(left);

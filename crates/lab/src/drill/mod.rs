@@ -8,8 +8,10 @@ mod carry_out;
 mod freeze;
 mod judge;
 mod left;
+mod line;
 mod machine;
 mod naive;
+mod network;
 mod outside;
 mod recording;
 mod report;
@@ -20,7 +22,8 @@ mod table;
 
 use carry_out::{Timing, carry_out};
 use fastrand::Rng;
-pub use report::{Core, DrillReport, DrillRow, Round};
+pub use network::{Network, SEND_AGAIN};
+pub use report::{Core, DrillReport, DrillRow, HostSeen, Round};
 pub use select::{Only, short};
 pub use show::{plots, to_list, to_page, to_text};
 use sinew_runtime::{Kinds, run};
@@ -35,6 +38,8 @@ pub struct DrillRequest {
     /// What to run, and the drills of it, out of [`all`]. The first graph names the report; another
     /// one has services beside its core.
     pub graphs: Vec<(run::RunRequest, Vec<Drill>)>,
+    /// The other hosts of the first graph, if it is the part of one host: they run beside it.
+    pub network: Option<Network>,
     /// How often each.
     pub rounds: u32,
     /// When exactly each fault comes follows from it.
@@ -48,6 +53,11 @@ impl DrillRequest {
     fn drills(&self) -> impl Iterator<Item = (&run::RunRequest, &Drill)> {
         let graphs = self.graphs.iter();
         graphs.flat_map(|(graph, drills)| drills.iter().map(move |drill| (graph, drill)))
+    }
+
+    /// The other hosts beside a graph.
+    fn network(&self, graph: &run::RunRequest) -> Option<&Network> {
+        self.network.as_ref().filter(|_| graph.plan.hosts.own.is_some())
     }
 }
 
@@ -78,7 +88,7 @@ pub fn run(request: &DrillRequest, session: &Session<'_>) -> Result<DrillReport,
             session.progress.at(&rows[at].id(), drill.takes(done), drill.takes(all));
             if rows[at].skipped.is_none() {
                 let timing = Timing::by(random.u64(..));
-                let carried = carry_out(graph, drill, &timing)?;
+                let carried = carry_out((graph, request.network(graph)), drill, &timing)?;
                 match carried.outside.as_ref().and_then(|seen| seen.void.clone()) {
                     Some(why) => rows[at].skipped = Some(why),
                     None => rows[at].rounds.push(judge::judge(&graph.plan, drill, &carried)),

@@ -16,6 +16,8 @@ use sinew_control::client::{Connection, runs};
 use sinew_control::{Answer, Request};
 use sinew_core::clock::now_ns;
 
+use super::report::HostSeen;
+
 /// Connections of a flood, each with one request at a time.
 const CONNECTIONS: usize = 32;
 /// Bytes of each request's body: many small ones and few large ones cost a listener the same.
@@ -46,6 +48,8 @@ pub(super) struct SeenOutside {
     pub(super) void: Option<String>,
     /// When the run was told to halt, if it was.
     pub(super) told_ns: Option<u64>,
+    /// How another host was seen meanwhile.
+    pub(super) host: Option<HostSeen>,
 }
 
 /// It, under way.
@@ -74,7 +78,8 @@ impl Outside {
         })
     }
 
-    fn begin(
+    /// Does this in a thread of its own.
+    pub(super) fn begin(
         process: u32,
         work: impl FnOnce(&AtomicU32) -> SeenOutside + Send + 'static,
     ) -> Outside {

@@ -13,7 +13,7 @@ pub struct Only {
 }
 
 /// What a drill can be chosen by.
-const AXES: [&str; 4] = ["node", "domain", "link", "fault"];
+const AXES: [&str; 5] = ["node", "domain", "link", "host", "fault"];
 
 impl Only {
     /// Reads what stands behind `--only`: `AXIS=VALUE`, more of them after commas; a value alone is

@@ -8,7 +8,7 @@ use sinew_figures::units::{counted, time};
 use sinew_figures::wrap::wrap_narrow;
 
 use super::article::{Article, Variant};
-use super::report::{Core, DrillReport, DrillRow, Round};
+use super::report::{Core, DrillReport, DrillRow, HostSeen, Round};
 use crate::report::Table;
 use crate::show::Plot;
 use crate::show::page;
@@ -94,7 +94,9 @@ fn stacked(table: &Table, figures: Range<usize>) -> String {
 const READ: &str = "safe: from the fault to the machine's first cycle from which on no actuator \
     follows a command; cycles: those of the machine until then (bar: at most so many); moved: the \
     greatest way of an axis from the fault until all stood with closed brakes, after still. Of \
-    several rounds the worst is shown. Core: cycle latency before the fault / after it";
+    several rounds the worst is shown. Core: cycle latency before the fault / after it. Other hosts: \
+    silent: from the fault until that is told; heard: from its end until that is told; late, lost, \
+    refused: messages of that host that were not obeyed, in the whole drill";
 
 /// The report as one page that needs no other file.
 pub fn to_page(report: &DrillReport) -> String {
@@ -172,6 +174,16 @@ enum Judged {
     NotShown,
 }
 
+impl Judged {
+    fn word(self) -> &'static str {
+        match self {
+            Judged::Yes => "yes",
+            Judged::No => "NO",
+            Judged::NotShown => "not shown",
+        }
+    }
+}
+
 impl DrillRow {
     fn verdict(&self) -> Judged {
         match self.rounds.as_slice() {
@@ -186,6 +198,17 @@ impl DrillRow {
         let values = self.rounds.iter().filter_map(of);
         values.reduce(|worst, value| if value > worst { value } else { worst })
     }
+
+    /// A time of the core, before the fault and after it, in microseconds.
+    fn core(&self, of: impl Fn(&Core) -> Option<u64>) -> String {
+        let micros = |ns: u64| format!("{:.1}", ns as f64 / 1e3);
+        let before = self.worst(|round| round.core_before.as_ref().and_then(&of));
+        let after = self.worst(|round| round.core_after.as_ref().and_then(&of));
+        match (before, after) {
+            (before, Some(after)) => format!("{} / {}", or_none(before, micros), micros(after)),
+            (before, None) => or_none(before, micros),
+        }
+    }
 }
 
 fn or_none<T>(value: Option<T>, shown: impl Fn(T) -> String) -> String {
@@ -199,6 +222,8 @@ fn ms(ns: u64) -> String {
 /// Each with the columns that are figures.
 fn tables(report: &DrillReport) -> Vec<(Table, Range<usize>)> {
     let sorts = [("node", "nodes"), ("domain", "processes of domains"), ("link", "links")];
+    let of_hosts = report.rows.iter().filter(|row| row.sort == "host" && row.skipped.is_none());
+    let of_hosts: Vec<Vec<String>> = of_hosts.map(cells_of_host).collect();
     let table = |(sort, title): (&str, &str)| {
         let rows = report.rows.iter().filter(|row| row.sort == sort && row.skipped.is_none());
         let mut rows: Vec<&DrillRow> = rows.collect();
@@ -210,6 +235,9 @@ fn tables(report: &DrillReport) -> Vec<(Table, Range<usize>)> {
         (!table.rows.is_empty()).then_some((table, 2..9))
     };
     let mut tables: Vec<_> = sorts.into_iter().filter_map(table).collect();
+    if !of_hosts.is_empty() {
+        tables.push((Table::of("other hosts", COLUMNS_OF_HOSTS, of_hosts), 2..9));
+    }
     tables.extend(report.article.as_ref().map(|article| (article_table(article), 2..6)));
     tables
 }
@@ -230,16 +258,39 @@ fn columns(sort: &str) -> [&str; 11] {
     ]
 }
 
-fn cells(row: &DrillRow) -> Vec<String> {
-    let micros = |ns: u64| format!("{:.1}", ns as f64 / 1e3);
-    let core = |of: &dyn Fn(&Core) -> Option<u64>| {
-        let before = row.worst(|round| round.core_before.as_ref().and_then(of));
-        let after = row.worst(|round| round.core_after.as_ref().and_then(of));
-        match (before, after) {
-            (before, Some(after)) => format!("{} / {}", or_none(before, micros), micros(after)),
-            (before, None) => or_none(before, micros),
-        }
+/// Of a drill that strikes another host.
+const COLUMNS_OF_HOSTS: [&str; 10] = [
+    "host",
+    "fault",
+    "silent ms",
+    "heard ms",
+    "late",
+    "lost",
+    "refused",
+    "core P50 us",
+    "core max us",
+    "as expected",
+];
+
+fn cells_of_host(row: &DrillRow) -> Vec<String> {
+    let worst = |of: &dyn Fn(&HostSeen) -> Option<u64>| {
+        or_none(row.worst(|round| round.host.as_ref().and_then(of)), |n| n.to_string())
     };
+    vec![
+        row.subject.clone(),
+        row.fault.clone(),
+        worst(&|seen| seen.silent_ms),
+        worst(&|seen| seen.heard_ms),
+        worst(&|seen| Some(seen.late)),
+        worst(&|seen| Some(seen.lost)),
+        worst(&|seen| Some(seen.refused)),
+        row.core(|core| core.latency_ns_p50),
+        row.core(|core| core.latency_ns_max),
+        row.verdict().word().into(),
+    ]
+}
+
+fn cells(row: &DrillRow) -> Vec<String> {
     let told = row.rounds.iter().flat_map(|round| &round.restarted);
     let back = told.filter(|what| what.starts_with("ready again")).count();
     vec![
@@ -250,14 +301,10 @@ fn cells(row: &DrillRow) -> Vec<String> {
         or_none(row.bar_cycles, |n| n.to_string()),
         or_none(row.worst(|round| round.stop.still_ns), ms),
         or_none(row.worst(|round| round.stop.moved_rad_max()), |rad| format!("{:.2}", rad * 1e3)),
-        core(&|core| core.latency_ns_p50),
-        core(&|core| core.latency_ns_max),
+        row.core(|core| core.latency_ns_p50),
+        row.core(|core| core.latency_ns_max),
         if back > 0 { counted(back, "time") } else { NONE.into() },
-        match row.verdict() {
-            Judged::Yes => "yes".into(),
-            Judged::No => "NO".into(),
-            Judged::NotShown => "not shown".into(),
-        },
+        row.verdict().word().into(),
     ]
 }
 

@@ -54,6 +54,18 @@ words! {
         FullDisk = "full_disk",
         /// Garbage stands in the link's region.
         Hostile = "hostile",
+        /// Nothing comes through between two hosts for 100 ms.
+        Cut100 = "cut_100ms",
+        /// The same for 2 s.
+        Cut2000 = "cut_2s",
+        /// The same for ever.
+        Cut = "cut",
+        /// What another host says comes late, and some of it later.
+        Slow = "slow",
+        /// Another host is killed, with all its domains, and started again.
+        HostKilled = "host_killed",
+        /// What another host has said is sent again by somebody else.
+        SentAgain = "sent_again",
     }
 }
 
@@ -86,6 +98,15 @@ const OF_SERVICES: [DrilledFault; 2] = [DrilledFault::Flood, DrilledFault::FullD
 /// What can happen to a link that crosses.
 const OF_LINKS: [DrilledFault; 3] =
     [DrilledFault::PeerGone, DrilledFault::Stalled, DrilledFault::Hostile];
+/// What can happen to another host, or to the line to it.
+const OF_HOSTS: [DrilledFault; 6] = [
+    DrilledFault::Cut100,
+    DrilledFault::Cut2000,
+    DrilledFault::Cut,
+    DrilledFault::Slow,
+    DrilledFault::HostKilled,
+    DrilledFault::SentAgain,
+];
 
 /// Periods of a delay that everybody bears, if the graph bears so many.
 const BORNE_MAX: u32 = 5;
@@ -104,7 +125,7 @@ impl DrilledFault {
 
     /// Whether it comes from outside and lasts for a while.
     pub(super) fn lasts(self) -> bool {
-        OF_SERVICES.contains(&self)
+        OF_SERVICES.contains(&self) || OF_HOSTS.contains(&self)
     }
 
     /// For how long a process is frozen, ns.
@@ -129,15 +150,18 @@ pub enum Subject {
     Domain(usize),
     /// A link that crosses.
     Link(usize),
+    /// Another host: index into the plan's.
+    Host(usize),
 }
 
 impl Subject {
-    /// `node`, `domain` or `link`.
+    /// `node`, `domain`, `link` or `host`.
     pub fn sort(self) -> &'static str {
         match self {
             Subject::Node(_) => "node",
             Subject::Domain(_) => "domain",
             Subject::Link(_) => "link",
+            Subject::Host(_) => "host",
         }
     }
 
@@ -151,15 +175,18 @@ impl Subject {
                 let [from, to] = [link.from, link.to].map(|end| &plan.nodes[end.node].name);
                 format!("{from}->{to}")
             }
+            Subject::Host(at) => plan.hosts.all[at].name.clone(),
         }
     }
 
-    /// The domain to which it happens; of a link, that of its writer.
+    /// The domain to which it happens; of a link, that of its writer; of another host, the one that
+    /// stands for it here.
     pub(super) fn domain(self, plan: &Plan) -> usize {
         match self {
             Subject::Node(at) => plan.nodes[at].domain,
             Subject::Domain(at) => at,
             Subject::Link(at) => plan.nodes[plan.links[at].from.node].domain,
+            Subject::Host(_) => plan.nodes[self.node(plan)].domain,
         }
     }
 
@@ -171,6 +198,9 @@ impl Subject {
                 plan.nodes.iter().position(|node| node.domain == at).unwrap_or_default()
             }
             Subject::Link(at) => plan.links[at].from.node,
+            Subject::Host(_) => {
+                (0..plan.nodes.len()).find(|&node| plan.is_of_hosts(node)).unwrap_or_default()
+            }
         }
     }
 }
@@ -269,7 +299,7 @@ pub fn of_services(plan: &Plan) -> Vec<Drill> {
     all(plan).into_iter().filter(|drill| drill.fault.lasts()).collect()
 }
 
-/// Every drill of a plan, in the order of its nodes, domains and links.
+/// Every drill of a plan, in the order of its nodes, domains, links and other hosts.
 pub fn all(plan: &Plan) -> Vec<Drill> {
     let machines = Machine::all(plan);
     let graph = Whole { plan, machines: &machines };
@@ -290,7 +320,14 @@ pub fn all(plan: &Plan) -> Vec<Drill> {
     let domains = domains.map(|(domain, fault)| graph.drill(domain, fault));
     let links = (0..plan.links.len()).filter(|&link| !plan.links[link].fused).map(Subject::Link);
     let links = links.flat_map(|link| OF_LINKS.map(|fault| graph.drill(link, fault)));
-    nodes.chain(domains).chain(links).collect()
+    let is_linked = |host: usize| {
+        let mut links = plan.hosts.links.iter();
+        links.any(|link| [link.from.host, link.to.host].contains(&host))
+    };
+    let others = (0..plan.hosts.all.len()).filter(|&host| plan.hosts.own != Some(host));
+    let others = others.filter(|&host| plan.hosts.own.is_some() && is_linked(host));
+    let others = others.flat_map(|host| OF_HOSTS.map(|it| graph.drill(Subject::Host(host), it)));
+    nodes.chain(domains).chain(links).chain(others).collect()
 }
 
 /// What the rows follow from.
@@ -324,6 +361,7 @@ impl Whole<'_> {
                 let link = &self.plan.links[at];
                 self.plan.is_service(link.from.node) || self.plan.is_service(link.to.node)
             }
+            Subject::Host(_) => true,
         }
     }
 
@@ -410,18 +448,15 @@ impl Whole<'_> {
             DrilledFault::PeerGone => InjectedFault::PeerGone,
             DrilledFault::Stalled => InjectedFault::Stalled { messages: u64::MAX },
             DrilledFault::Hostile => InjectedFault::Hostile,
-            DrilledFault::Freeze30
-            | DrilledFault::Freeze50
-            | DrilledFault::Freeze80
-            | DrilledFault::Freeze1000 => return None,
-            DrilledFault::Flood | DrilledFault::FullDisk => return None,
+            // From outside.
+            _ => return None,
         };
         match subject {
             Subject::Node(node) => Some((Target::Node(node), what)),
             // Who sends only when somebody asks may never send: that comes from outside.
             Subject::Link(link) if self.is_sent_by_service(link) => None,
             Subject::Link(link) => Some((Target::Link(link), what)),
-            Subject::Domain(_) => None,
+            Subject::Domain(_) | Subject::Host(_) => None,
         }
     }
 

@@ -133,7 +133,8 @@ impl Process {
         }
     }
 
-    fn await_end(&self, seconds: i64) {
+    /// Waits for its end, for so long.
+    pub(crate) fn await_end(&self, seconds: i64) {
         if let Life::Process(pidfd) = &self.life {
             let mut ended = [PollFd::new(pidfd.as_ref(), PollFlags::IN)];
             let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };

@@ -1,4 +1,5 @@
-//! `--set node.key=value`: values of the command line take their places in the tree.
+//! `--set node.key=value` and `--set hosts.name.key=value`: values of the command line take their
+//! places in the tree.
 
 use sinew_plan::{Data, Entry, Item, Span};
 
@@ -22,18 +23,38 @@ pub(crate) fn set(root: &mut Item, overrides: &[(String, String)], report: &Repo
             report.error(span, format!("'{path}' names no parameter"), help);
             continue;
         };
+        let (what, name, key) = match key.split_once('.').filter(|_| node == "hosts") {
+            Some((host, key)) => ("host", host, key),
+            None => ("node", node, key),
+        };
         let (mut names, mut value) = (Vec::new(), Some(value));
-        visit_nodes(root, &mut |name, entries| {
-            names.push(name.to_owned());
-            let Some(value) = value.take_if(|_| name == node) else { return };
+        let mut put = |found: &str, entries: &mut Vec<Entry>| {
+            names.push(found.to_owned());
+            let Some(value) = value.take_if(|_| found == name) else { return };
             match entries.iter_mut().find(|entry| entry.key == key) {
                 Some(entry) => entry.value = value,
                 None => entries.push(Entry { key: key.to_owned(), span, value }),
             }
-        });
+        };
+        match what {
+            "host" => visit_hosts(root, &mut put),
+            _ => visit_nodes(root, &mut put),
+        }
         if value.is_some() {
-            let help = suggest(node, names.iter().map(String::as_str));
-            report.error(span, format!("there is no node '{node}'"), help);
+            let help = suggest(name, names.iter().map(String::as_str));
+            report.error(span, format!("there is no {what} '{name}'"), help);
+        }
+    }
+}
+
+/// Visits all hosts of a graph by their names.
+fn visit_hosts(root: &mut Item, visit: &mut impl FnMut(&str, &mut Vec<Entry>)) {
+    let Data::Map(entries) = &mut root.data else { return };
+    let hosts = entries.iter_mut().find(|entry| entry.key == "hosts");
+    let Some(Data::Map(hosts)) = hosts.map(|entry| &mut entry.value.data) else { return };
+    for host in hosts {
+        if let Data::Map(entries) = &mut host.value.data {
+            visit(&host.key, entries);
         }
     }
 }

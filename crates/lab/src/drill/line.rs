@@ -1,0 +1,210 @@
+//! A line between two hosts, on loopback: it carries bytes there and back, and can stand still or
+//! be slow. The hosts speak over TCP, so a packet that is lost shows to them as bytes that come
+//! late, and that is what a slow line makes of it.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+/// What a slow line adds: at least, and at most.
+const DELAY: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(60)];
+/// One piece of so many of a slow line is lost, and comes when TCP sends it again.
+const LOST_OF: u32 = 20;
+/// So much later: the least that Linux waits before it does.
+const SENT_AGAIN: Duration = Duration::from_millis(200);
+/// Pieces under way in one direction; who sends more waits, as with any line.
+const PIECES: usize = 64;
+/// Bytes of a piece, at most.
+const PIECE: usize = 64 << 10;
+
+/// How the line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// It carries what comes at once.
+    Open,
+    /// It carries nothing; what comes waits.
+    Cut,
+    /// It carries late, and some of it later.
+    Slow,
+}
+
+/// The line. It carries until the process ends.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    /// Where it is called.
+    pub(super) address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    condition: Mutex<Condition>,
+    changed: Condvar,
+    /// Bytes that stood while it was cut, or were late.
+    held: AtomicU64,
+    /// Directions of connections that are carried.
+    carried: AtomicU64,
+}
+
+impl Line {
+    /// To who listens there, now or later.
+    ///
+    /// # Errors
+    /// No port is free.
+    pub(super) fn to(target: SocketAddr) -> io::Result<Line> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            condition: Mutex::new(Condition::Open),
+            changed: Condvar::new(),
+            held: AtomicU64::new(0),
+            carried: AtomicU64::new(0),
+        });
+        let line = Line { address, shared };
+        let carrier = line.clone();
+        thread::Builder::new().name("line".into()).spawn(move || {
+            for here in listener.incoming().flatten() {
+                // Who calls a host that is not there finds nobody.
+                let _ = TcpStream::connect(target).and_then(|there| carrier.carry(here, there));
+            }
+        })?;
+        Ok(line)
+    }
+
+    /// From now on it is so.
+    pub(super) fn set(&self, condition: Condition) {
+        *self.shared.condition() = condition;
+        self.shared.changed.notify_all();
+    }
+
+    /// Bytes that it has held back so far.
+    pub(super) fn held(&self) -> u64 {
+        self.shared.held.load(Relaxed)
+    }
+
+    /// Whether nobody is connected over it any more.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.shared.carried.load(Relaxed) == 0
+    }
+
+    fn carry(&self, here: TcpStream, there: TcpStream) -> io::Result<()> {
+        let (from_here, from_there) = (here.try_clone()?, there.try_clone()?);
+        for (from, to) in [(from_here, there), (from_there, here)] {
+            to.set_nodelay(true)?;
+            let (put, take) = sync_channel(PIECES);
+            let (reader, writer) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
+            self.shared.carried.fetch_add(1, Relaxed);
+            thread::spawn(move || read(from, &reader, &put));
+            thread::spawn(move || {
+                write(to, &writer, &take);
+                writer.carried.fetch_sub(1, Relaxed);
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn condition(&self) -> MutexGuard<'_, Condition> {
+        // It is one word: nobody leaves it half changed.
+        self.condition.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the line is not cut.
+    fn await_open(&self, bytes: usize) {
+        let condition = self.condition();
+        if *condition == Condition::Cut {
+            self.held.fetch_add(bytes as u64, Relaxed);
+        }
+        drop(self.changed.wait_while(condition, |it| *it == Condition::Cut));
+    }
+}
+
+/// Bytes, and when they are due at the other end.
+type Piece = (Instant, Vec<u8>);
+
+fn read(mut from: TcpStream, shared: &Shared, put: &SyncSender<Piece>) {
+    let (mut random, mut bytes) = (Rng::new(), vec![0; PIECE]);
+    while let Ok(len @ 1..) = from.read(&mut bytes) {
+        let mut due = Instant::now();
+        if *shared.condition() == Condition::Slow {
+            shared.held.fetch_add(len as u64, Relaxed);
+            let [least, most] = DELAY;
+            due += least + (most - least).mul_f64(random.f64());
+            due += if random.u32(..LOST_OF) == 0 { SENT_AGAIN } else { Duration::ZERO };
+        }
+        if put.send((due, bytes[..len].to_vec())).is_err() {
+            break;
+        }
+    }
+}
+
+/// In the order in which they came: what is behind a late one is late, too.
+fn write(mut to: TcpStream, shared: &Shared, take: &Receiver<Piece>) {
+    for (due, bytes) in take {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        shared.await_open(bytes.len());
+        if to.write_all(&bytes).is_err() {
+            break;
+        }
+    }
+    // Both directions, so that the other one ends as well.
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both ends of a connection over a line.
+    fn ends() -> (Line, TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let line = Line::to(listener.local_addr().expect("its address")).expect("a line");
+        let here = TcpStream::connect(line.address).expect("it is called");
+        let there = listener.accept().expect("it calls").0;
+        (line, here, there)
+    }
+
+    #[test]
+    fn what_is_said_while_it_is_cut_comes_when_it_is_mended() {
+        let (line, mut here, mut there) = ends();
+        let mut bytes = [0; 3];
+        here.write_all(b"one").expect("it takes it");
+        there.read_exact(&mut bytes).expect("it brings it");
+        line.set(Condition::Cut);
+        here.write_all(b"two").expect("it takes it");
+        there.set_read_timeout(Some(Duration::from_millis(50))).expect("a limit");
+        assert!(there.read(&mut bytes).is_err(), "a line that is cut carried something");
+        while line.held() < 3 {
+            thread::yield_now();
+        }
+        line.set(Condition::Open);
+        there.set_read_timeout(None).expect("no limit");
+        there.read_exact(&mut bytes).expect("it brings it");
+        assert_eq!(&bytes, b"two");
+    }
+
+    #[test]
+    fn a_slow_line_keeps_the_order_and_brings_all() {
+        let (line, mut here, mut there) = ends();
+        line.set(Condition::Slow);
+        let said: Vec<u8> = (0..10).collect();
+        for byte in &said {
+            here.write_all(&[*byte]).expect("it takes it");
+        }
+        drop(here);
+        let mut heard = vec![];
+        there.read_to_end(&mut heard).expect("it brings it, and the end");
+        assert_eq!((heard, line.held()), (said, 10));
+        drop(there);
+        while !line.is_quiet() {
+            thread::yield_now();
+        }
+    }
+}

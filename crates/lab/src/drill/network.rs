@@ -1,0 +1,359 @@
+//! The other hosts of a graph while one is drilled: each is this program again, on this machine,
+//! and over a line that can be cut. So what the network and other hosts do to a host can be let
+//! happen to it, and seen as its user sees it: in what its run says of the others.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use sinew_control::client::{Connection, runs};
+use sinew_control::status::{HostState, HostStatus};
+use sinew_control::{Answer, Request};
+use sinew_core::privileges;
+use sinew_core::sys::end_with_parent;
+use sinew_spec::plan::{Host, Plan};
+
+use super::line::{Condition, Line};
+use super::outside::{Outside, SeenOutside};
+use super::report::HostSeen;
+use super::table::DrilledFault;
+use crate::harness::Gone;
+use crate::harness::process::{Killed, Process};
+
+/// A line that is cut for a short while, and for longer than anybody waits for a host.
+const SHORT: Duration = Duration::from_millis(100);
+const LONG: Duration = Duration::from_secs(2);
+/// One that is never mended is looked at for so long.
+const FOR_EVER: Duration = Duration::from_secs(4);
+/// A slow line is slow for so long.
+const SLOW: Duration = Duration::from_secs(3);
+/// What comes late has come by then.
+const SETTLES: Duration = Duration::from_millis(500);
+/// A host that is not heard by then is not there; it may have to start first.
+const HEARD_WITHIN: Duration = Duration::from_secs(20);
+/// What is sent again is counted by then.
+const COUNTED_WITHIN: Duration = Duration::from_secs(5);
+/// Hosts, and connections over a line, have ended by then.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The far side that hears messages of a host, as anybody could, and sends them again later. Its
+/// text: the graph, the host, where it is heard, where that is to go, and how many messages.
+pub const SEND_AGAIN: &str = "send_again";
+/// So many messages.
+const SENT_AGAIN: u64 = 50;
+/// They are sent by then.
+const SENT_WITHIN_S: i64 = 20;
+
+/// The others, and the lines to them.
+#[derive(Clone, Debug)]
+pub struct Network {
+    graph: String,
+    file: PathBuf,
+    set: Vec<String>,
+    /// The host that is drilled: its name, and where it listens.
+    own: (String, Option<SocketAddr>),
+    others: Vec<Other>,
+}
+
+#[derive(Clone, Debug)]
+struct Other {
+    name: String,
+    /// Where it listens, if it does.
+    listens: Option<SocketAddr>,
+    /// From the drilled host to it, and back: where each listens.
+    lines: [Option<Line>; 2],
+}
+
+impl Network {
+    /// Of the graph in `file`, of which the part of host `own` is drilled.
+    ///
+    /// # Errors
+    /// The hosts have certificates, or no port is free.
+    pub fn new(plan: &Plan, own: &str, file: &Path, set: &[String]) -> Result<Network, String> {
+        let hosts = &plan.hosts.all;
+        if hosts.iter().any(|host| host.tls.is_some()) {
+            return Err("a drill has all hosts on this machine, at addresses that their \
+                        certificates do not name; drill a copy of the graph without 'tls'"
+                .into());
+        }
+        let cannot = |error: io::Error| format!("no line to another host: {error}");
+        let listens = ports(hosts).map_err(cannot)?;
+        let own_listens = hosts.iter().zip(&listens).find(|(host, _)| host.name == own);
+        let own_listens = own_listens.and_then(|(_, listens)| *listens);
+        let line = |to: Option<SocketAddr>| to.map(Line::to).transpose();
+        let mut others = vec![];
+        for (host, listens) in hosts.iter().zip(listens).filter(|(host, _)| host.name != own) {
+            let lines = [line(listens).map_err(cannot)?, line(own_listens).map_err(cannot)?];
+            others.push(Other { name: host.name.clone(), listens, lines });
+        }
+        let own = (own.to_owned(), own_listens);
+        let (graph, file, set) = (plan.name.clone(), file.to_owned(), set.to_vec());
+        Ok(Network { graph, file, set, own, others })
+    }
+
+    /// What is set for the host that is drilled, as behind `--set`.
+    pub fn settings(&self) -> Vec<String> {
+        let others = self.others.iter().filter_map(|other| {
+            let line = other.lines[0].as_ref()?;
+            Some(reached(&other.name, line.address))
+        });
+        own(&self.own.0, self.own.1).into_iter().chain(others).collect()
+    }
+
+    /// What is set for another one: the drilled host is behind a line, the rest are where they are.
+    fn settings_of(&self, at: usize) -> Vec<String> {
+        let it = &self.others[at];
+        let back = it.lines[1].as_ref().map(|line| reached(&self.own.0, line.address));
+        let rest = self.others.iter().filter(|other| other.name != it.name);
+        let rest = rest.filter_map(|other| Some(reached(&other.name, other.listens?)));
+        own(&it.name, it.listens).into_iter().chain(back).chain(rest).collect()
+    }
+
+    /// Starts all others.
+    ///
+    /// # Errors
+    /// One cannot be started.
+    pub(super) fn start(&self) -> Result<Others<'_>, String> {
+        let started = (0..self.others.len()).map(|at| self.start_one(at).map(Some));
+        let started = started.collect::<io::Result<Vec<_>>>();
+        let started = started.map_err(|error| format!("cannot start another host: {error}"))?;
+        Ok(Others { network: self, running: Arc::new(Mutex::new(started)) })
+    }
+
+    fn start_one(&self, at: usize) -> io::Result<Killed> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["run", "--json", "--host", &self.others[at].name]);
+        for setting in self.set.iter().chain(&self.settings_of(at)) {
+            command.args(["--set", setting]);
+        }
+        command.arg(&self.file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        end_with_parent(&mut command);
+        command.spawn().map(Killed)
+    }
+}
+
+/// A port for each host that has an address; all at once, else two might be the same.
+fn ports(hosts: &[Host]) -> io::Result<Vec<Option<SocketAddr>>> {
+    let bind = |host: &Host| host.address.as_ref().map(|_| TcpListener::bind("127.0.0.1:0"));
+    let listeners: Vec<_> = hosts.iter().map(bind).collect();
+    let address = |it: Option<io::Result<TcpListener>>| it.map(|it| it?.local_addr()).transpose();
+    listeners.into_iter().map(address).collect()
+}
+
+fn reached(host: &str, address: SocketAddr) -> String {
+    format!("hosts.{host}.address={address}")
+}
+
+fn own(host: &str, listens: Option<SocketAddr>) -> Vec<String> {
+    let listens = listens.into_iter();
+    listens.flat_map(|it| [reached(host, it), format!("hosts.{host}.listen={it}")]).collect()
+}
+
+/// The other hosts, running. Dropped, they end, and nothing is connected over the lines any more.
+pub(super) struct Others<'a> {
+    network: &'a Network,
+    running: Running,
+}
+
+/// As the others of a network; `None` for one that was killed.
+type Running = Arc<Mutex<Vec<Option<Killed>>>>;
+
+impl Others<'_> {
+    /// Lets something happen to one of them, by a thread of its own; `None` if there is no such
+    /// host.
+    pub(super) fn strike(&self, host: &str, fault: DrilledFault) -> Option<Outside> {
+        let at = self.network.others.iter().position(|other| other.name == host)?;
+        let (network, running) = (self.network.clone(), Arc::clone(&self.running));
+        Some(Outside::begin(0, move |_| Strike { network, running, at }.carry_out(fault)))
+    }
+}
+
+impl Drop for Others<'_> {
+    fn drop(&mut self) {
+        // Calmly: who is killed leaves its socket.
+        let all = std::mem::take(&mut *held(&self.running));
+        let all: Vec<Killed> = all.into_iter().flatten().collect();
+        all.iter().for_each(|it| _ = kill_process(Pid::from_child(&it.0), Signal::TERM));
+        let begun = Instant::now();
+        for mut it in all {
+            while matches!(it.0.try_wait(), Ok(None)) && begun.elapsed() < ENDS_WITHIN {
+                thread::sleep(LOOK);
+            }
+        }
+        for line in self.network.others.iter().flat_map(|other| other.lines.iter().flatten()) {
+            line.set(Condition::Open);
+            let begun = Instant::now();
+            while !line.is_quiet() && begun.elapsed() < ENDS_WITHIN {
+                thread::sleep(LOOK);
+            }
+        }
+    }
+}
+
+fn held(running: &Running) -> MutexGuard<'_, Vec<Option<Killed>>> {
+    // What is in it is whole at any time.
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What happens to one of the others.
+struct Strike {
+    network: Network,
+    running: Running,
+    at: usize,
+}
+
+impl Strike {
+    fn carry_out(self, fault: DrilledFault) -> SeenOutside {
+        let mut seen = SeenOutside::default();
+        let Some(before) = self.look() else {
+            seen.not_shown.push("the run does not say how it sees the other host".into());
+            return seen;
+        };
+        let mut host = HostSeen::default();
+        match fault {
+            DrilledFault::HostKilled => self.kill(&mut seen, &mut host),
+            DrilledFault::SentAgain => self.send_again(&before, &mut seen),
+            DrilledFault::Slow => self.spoil(Condition::Slow, Some(SLOW), &mut seen, &mut host),
+            DrilledFault::Cut100 => self.spoil(Condition::Cut, Some(SHORT), &mut seen, &mut host),
+            DrilledFault::Cut2000 => self.spoil(Condition::Cut, Some(LONG), &mut seen, &mut host),
+            _ => self.spoil(Condition::Cut, None, &mut seen, &mut host),
+        }
+        thread::sleep(SETTLES);
+        let after = self.look().unwrap_or_else(|| before.clone());
+        host.late = after.late.saturating_sub(before.late);
+        host.lost = after.lost.saturating_sub(before.lost);
+        host.refused = after.refused.saturating_sub(before.refused);
+        seen.host = Some(host);
+        seen
+    }
+
+    /// How the run sees the other host.
+    fn look(&self) -> Option<HostStatus> {
+        status_of(&self.network.others[self.at].name)
+    }
+
+    /// Looks until the other host is seen so; after how many ms.
+    fn await_state(&self, state: HostState, within: Duration) -> Option<u64> {
+        let begun = Instant::now();
+        while self.look().is_none_or(|seen| seen.state != state) {
+            if begun.elapsed() > within {
+                return None;
+            }
+            thread::sleep(LOOK);
+        }
+        u64::try_from(begun.elapsed().as_millis()).ok()
+    }
+
+    /// Has the lines in a condition for so long, or until the run ends.
+    fn spoil(
+        &self,
+        condition: Condition,
+        time: Option<Duration>,
+        seen: &mut SeenOutside,
+        host: &mut HostSeen,
+    ) {
+        let lines = || self.network.others[self.at].lines.iter().flatten();
+        let held = || lines().map(Line::held).sum::<u64>();
+        let (before, begun) = (held(), Instant::now());
+        lines().for_each(|line| line.set(condition));
+        let time_or_ever = time.unwrap_or(FOR_EVER);
+        host.silent_ms = self.await_state(HostState::Silent, time_or_ever);
+        thread::sleep(time_or_ever.saturating_sub(begun.elapsed()));
+        if time.is_some() {
+            lines().for_each(|line| line.set(Condition::Open));
+        }
+        let bytes = held() - before;
+        let shown = format!("{bytes} B were held back for {:.1} s", begun.elapsed().as_secs_f64());
+        seen.proof = (bytes > 0).then_some(shown);
+        let is_long = condition == Condition::Cut && time_or_ever >= LONG;
+        if is_long && host.silent_ms.is_none() {
+            seen.failures.push("nobody was told that the other host is silent".into());
+        }
+        match time {
+            Some(_) => self.await_heard(seen, host),
+            None if self.look().is_some_and(|seen| seen.state == HostState::Heard) => {
+                seen.failures.push("the other host is heard over a line that is cut".into());
+            }
+            None => {}
+        }
+    }
+
+    fn await_heard(&self, seen: &mut SeenOutside, host: &mut HostSeen) {
+        host.heard_ms = self.await_state(HostState::Heard, HEARD_WITHIN);
+        if host.heard_ms.is_none() {
+            let within_s = HEARD_WITHIN.as_secs();
+            seen.failures.push(format!("the other host was not heard again within {within_s} s"));
+        }
+    }
+
+    /// Kills it and all that it has started, and starts it again.
+    fn kill(&self, seen: &mut SeenOutside, host: &mut HostSeen) {
+        let killed = held(&self.running)[self.at].take();
+        let Some(mut killed) = killed.filter(|it| it.0.id() > 0) else { return };
+        // If it has ended by itself, the proof is missing.
+        let _ = killed.0.kill();
+        let status = killed.0.wait().ok().and_then(|status| status.signal());
+        seen.proof = status.map(|signal| format!("its run was ended by signal {signal}"));
+        host.silent_ms = self.await_state(HostState::Silent, FOR_EVER);
+        if host.silent_ms.is_none() {
+            seen.failures.push("nobody was told that the other host is silent".into());
+        }
+        match self.network.start_one(self.at) {
+            Ok(started) => held(&self.running)[self.at] = Some(started),
+            Err(error) => seen.not_shown.push(format!("it could not be started again: {error}")),
+        }
+        self.await_heard(seen, host);
+    }
+
+    /// Has what it has said sent again.
+    fn send_again(&self, before: &HostStatus, seen: &mut SeenOutside) {
+        let other = &self.network.others[self.at];
+        let (Some(to), Some(from)) = (self.network.own.1, other.listens) else {
+            let why = "both hosts must have an address: who sends again calls both";
+            seen.void = Some(why.into());
+            return;
+        };
+        let text = format!("{} {} {from} {to} {SENT_AGAIN}", self.network.graph, other.name);
+        let sent = privileges::cpus().map_err(|error| Gone(error.to_string()));
+        let sent = sent.and_then(|cpus| Process::start(SEND_AGAIN, &text, &[], cpus[0]));
+        let sent = sent.and_then(|process| {
+            process.await_end(SENT_WITHIN_S);
+            process.join(Ok(()))
+        });
+        if let Err(Gone(why)) = sent {
+            return seen.not_shown.push(why);
+        }
+        let dropped = |it: &HostStatus| it.refused + it.late;
+        let counted = || self.look().map_or(0, |now| dropped(&now).saturating_sub(dropped(before)));
+        let begun = Instant::now();
+        while counted() < SENT_AGAIN && begun.elapsed() < COUNTED_WITHIN {
+            thread::sleep(LOOK);
+        }
+        match counted() {
+            n if n >= SENT_AGAIN => {
+                seen.proof = Some(format!("{SENT_AGAIN} messages were sent again"));
+            }
+            n => seen.failures.push(format!("of {SENT_AGAIN} sent again {n} were dropped")),
+        }
+    }
+}
+
+/// How the run of this process sees another host.
+fn status_of(host: &str) -> Option<HostStatus> {
+    let own = std::process::id();
+    let run = runs().into_iter().find(|run| run.pid == own)?;
+    let status = match Connection::open(&run.socket).ok()?.ask(&Request::Status {}).ok()? {
+        Answer::Status(status) => status,
+        _ => return None,
+    };
+    let mut hosts = status.domains.into_iter().flat_map(|domain| domain.hosts);
+    hosts.find(|seen| seen.name == host)
+}

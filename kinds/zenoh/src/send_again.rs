@@ -1,0 +1,64 @@
+//! What a stranger can do who hears a host and may call others: send again what it has heard.
+
+use std::sync::mpsc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use zenoh::sample::Sample;
+use zenoh::{Config, Wait};
+
+/// Messages that are sent again, at most.
+const MESSAGES_MAX: usize = 1000;
+/// They are heard by then.
+const HEARD_WITHIN: Duration = Duration::from_secs(5);
+/// What is heard is kept for so long, so that its first hearer has taken it before.
+const KEPT_FOR: Duration = Duration::from_millis(500);
+/// Both hosts are connected by then.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Hears messages of a host and sends them again: `<graph> <host> <where it listens> <where they
+/// are sent> <how many>`, with `ADDRESS:PORT` twice. Blocks for seconds.
+///
+/// # Errors
+/// One of them cannot be reached, or says less; or the text is another one.
+pub fn send_again(text: &str) -> Result<(), String> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let &[graph, host, from, to, count] = words.as_slice() else {
+        return Err(format!("'{text}': expected a graph, a host, two addresses and a number"));
+    };
+    let count = count.parse().ok().filter(|count| (1..=MESSAGES_MAX).contains(count));
+    let count: usize = count.ok_or(format!("'{text}': expected 1 to {MESSAGES_MAX} messages"))?;
+    let failed = |error: zenoh::Error| format!("who sends again cannot: {error}");
+    let text = format!(
+        r#"{{ mode: "peer", listen: {{ endpoints: [] }},
+connect: {{ endpoints: ["tcp/{from}", "tcp/{to}"], exit_on_failure: false, timeout_ms: -1 }},
+open: {{ return_conditions: {{ connect_scouted: false, declares: false }} }},
+scouting: {{ multicast: {{ enabled: false }}, gossip: {{ enabled: false }} }} }}"#
+    );
+    let session = zenoh::open(Config::from_json5(&text).map_err(failed)?).wait().map_err(failed)?;
+    let begun = Instant::now();
+    while session.info().peers_zid().wait().count() < 2 {
+        if begun.elapsed() > CONNECTED_WITHIN {
+            return Err(format!("who sends again cannot reach {from} and {to}"));
+        }
+        sleep(Duration::from_millis(10));
+    }
+    let (say, said) = mpsc::sync_channel(count);
+    // Of more messages than wanted the rest is left.
+    let take = move |it: Sample| drop(say.try_send(it));
+    // `**` stands for no part that begins with '@': for no stamp.
+    let subscriber = session.declare_subscriber(format!("sinew/{graph}/{host}/**"));
+    let subscriber = subscriber.callback(take).wait().map_err(failed)?;
+    let end = Instant::now() + HEARD_WITHIN;
+    let next = || said.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
+    let heard: Vec<_> = std::iter::from_fn(next).take(count).collect();
+    drop(subscriber);
+    if heard.len() < count {
+        return Err(format!("'{host}' has said {} of {count} messages", heard.len()));
+    }
+    sleep(KEPT_FOR);
+    for sample in &heard {
+        session.put(sample.key_expr(), sample.payload().clone()).wait().map_err(failed)?;
+    }
+    session.close().wait().map_err(failed)
+}
