@@ -178,10 +178,10 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "kinds/robot/src",
         &[
-            &["file", "kinematics", "messages", "testing", "workspace"],
+            &["file", "kinematics", "limited", "messages", "testing", "workspace"],
             &["arm", "path"],
-            &["ethercat_master", "ik", "path_planner", "pose_limiter"],
-            &["drives"],
+            &["ethercat_master", "ik", "path_planner", "pose_limiter", "twist_limiter"],
+            &["drives", "wheeled_base"],
         ],
     ),
     ("kinds/media/src", &[&["packet", "picture", "play", "sound"]]),

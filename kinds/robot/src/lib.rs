@@ -1,5 +1,6 @@
-//! The node kinds of the machine that comes with Sinew, in one table. A six-axis arm: planner,
-//! inverse kinematics, fieldbus master, and the drives that it commands.
+//! The node kinds of the machines that come with Sinew, in one table. A six-axis arm: planner,
+//! inverse kinematics, fieldbus master, and the drives that it commands. A base on two wheels. What
+//! limits either when others say where it shall go.
 
 pub mod arm;
 pub mod drives;
@@ -7,18 +8,28 @@ pub mod ethercat_master;
 mod file;
 pub mod ik;
 pub mod kinematics;
+mod limited;
 pub mod messages;
 pub mod path;
 pub mod path_planner;
 pub mod pose_limiter;
+pub mod twist_limiter;
+pub mod wheeled_base;
 pub mod workspace;
 
 use sinew_core::NodeEntry;
 pub use sinew_ethercat as ethercat;
 
 /// Every kind, one row each.
-pub const NODES: &[NodeEntry] =
-    &[path_planner::NODE, pose_limiter::NODE, ik::NODE, ethercat_master::NODE, drives::NODE];
+pub const NODES: &[NodeEntry] = &[
+    path_planner::NODE,
+    pose_limiter::NODE,
+    ik::NODE,
+    ethercat_master::NODE,
+    drives::NODE,
+    twist_limiter::NODE,
+    wheeled_base::NODE,
+];
 
 #[cfg(test)]
 mod testing;

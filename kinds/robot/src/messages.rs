@@ -1,4 +1,4 @@
-//! What crosses the links of the arm.
+//! What crosses the links of the arm, and of the base.
 
 use rs_opw_kinematics::glam::{DQuat, DVec3};
 use rs_opw_kinematics::kinematic_traits::Pose;
@@ -81,6 +81,30 @@ sinew_core::message! {
         pub status: [u16; 6],
         /// A sum of `FEEDBACK_*`.
         pub flags: u32,
+    }
+
+    /// How fast something shall move and turn, seen from itself: x ahead, y to the left, z up.
+    pub struct TwistTarget {
+        /// Along x, y and z, m/s.
+        pub linear_m_per_s: [f64; 3],
+        /// Around x, y and z, rad/s.
+        pub angular_rad_per_s: [f64; 3],
+    }
+
+    /// What a base with a left and a right wheel knows of itself.
+    pub struct BaseState {
+        /// Where it is, seen from where it began: x, y and z, m.
+        pub position_m: [f64; 3],
+        /// How it is turned since then: unit quaternion x, y, z, w.
+        pub orientation_xyzw: [f64; 4],
+        /// How fast it moves along its own x, y and z, m/s.
+        pub linear_m_per_s: [f64; 3],
+        /// How fast it turns around its own x, y and z, rad/s.
+        pub angular_rad_per_s: [f64; 3],
+        /// How far the left and the right wheel have turned, rad.
+        pub wheel_position_rad: [f64; 2],
+        /// How fast they turn, rad/s.
+        pub wheel_velocity_rad_per_s: [f64; 2],
     }
 }
 

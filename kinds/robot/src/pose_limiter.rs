@@ -8,6 +8,7 @@ use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
 
 use super::arm;
 use super::kinematics::Solver;
+use super::limited::{Limited, Limits, passed_ns};
 use super::messages::{CartesianTarget, TARGET_MOVING};
 use super::workspace::{self, Workspace};
 
@@ -128,7 +129,7 @@ struct PoseLimiter {
 
 impl Node for PoseLimiter {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
-        self.silent_ns = self.silent_ns.saturating_add(cycle.period_ns);
+        self.silent_ns = self.silent_ns.saturating_add(passed_ns(cycle));
         if io.fresh(IN) == Fresh::New {
             self.hear(io.read::<CartesianTarget>(IN));
         }
@@ -182,49 +183,6 @@ fn turn_between(from: DQuat, to: DQuat) -> DVec3 {
     let turn = to * from.inverse();
     let turn = if turn.w < 0.0 { -turn } else { turn };
     turn.to_scaled_axis()
-}
-
-#[derive(Clone, Copy)]
-struct Limits {
-    /// In units per s.
-    speed: f64,
-    /// In units per s2.
-    acceleration: f64,
-}
-
-impl Limits {
-    fn scaled(self, factor: f64) -> Limits {
-        Limits { speed: self.speed * factor, acceleration: self.acceleration * factor }
-    }
-}
-
-/// A motion in space, or around an axis.
-struct Limited {
-    limits: Limits,
-    /// In units per s.
-    speed: DVec3,
-}
-
-impl Limited {
-    /// How far it goes in a period, with this way to go; `None`: it brakes.
-    ///
-    /// It never goes faster than it could still brake from in front of the goal. In a period it
-    /// brakes by a whole step at most, so a goal that is nearer than that step is taken at once.
-    fn step(&mut self, way: Option<DVec3>, period_s: f64) -> DVec3 {
-        let most = self.limits.acceleration * period_s;
-        let wanted = way.map_or(DVec3::ZERO, |way| self.wanted(way, most, period_s));
-        let change = (wanted - self.speed).clamp_length_max(most);
-        self.speed += change;
-        self.speed * period_s
-    }
-
-    fn wanted(&self, way: DVec3, most: f64, period_s: f64) -> DVec3 {
-        let far = way.length();
-        // What it goes while it brakes from v in steps of `most`: (v2 / most + v) * period / 2.
-        let braking = (most * most / 4.0 + 2.0 * most * far / period_s).sqrt() - most / 2.0;
-        let speed = self.limits.speed.min(braking).min(far / period_s);
-        way.normalize_or_zero() * speed
-    }
 }
 
 #[cfg(test)]

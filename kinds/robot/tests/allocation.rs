@@ -3,8 +3,10 @@
 mod support;
 
 use allocation_counter::measure;
-use sinew_robot::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand};
-use support::{Arm, signal};
+use sinew_robot::messages::{
+    PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand, TwistTarget,
+};
+use support::{Arm, entry, port, signal, testing};
 
 fn allocations(work: impl FnOnce()) -> u64 {
     measure(work).count_total
@@ -55,6 +57,29 @@ fn no_command_allocates() {
         }
     });
     assert_eq!((paths, count), (1.0, 0));
+}
+
+#[test]
+fn no_cycle_of_a_base_allocates() {
+    let make = |kind| testing::fixture(entry(kind), ".".as_ref(), &[]).expect("makes");
+    let (mut limiter, mut base) = (make("twist_limiter"), make("wheeled_base"));
+    let mut random = fastrand::Rng::with_seed(3);
+    let count = allocations(|| {
+        for cycle in 0..5_000 {
+            if cycle % 300 == 0 {
+                let size = if cycle == 3_000 { f64::NAN } else { random.f64() };
+                let target =
+                    TwistTarget { linear_m_per_s: [size; 3], angular_rad_per_s: [size; 3] };
+                limiter.put(port("twist_limiter", "in"), &target);
+            }
+            limiter.update().expect("runs");
+            let twist = limiter.get::<TwistTarget>(port("twist_limiter", "out")).expect("it says");
+            base.put(port("wheeled_base", "in"), &twist);
+            base.update().expect("runs");
+        }
+    });
+    let moved = base.signal(signal("wheeled_base", "position_m"));
+    assert!(moved != [0.0, 0.0] && count == 0, "at {moved:?} m with {count} allocations");
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! A motion in space, or around an axis, that is limited in its speed and in the change of that.
+//! A velocity is one too: it moves by the acceleration, and that changes by the jerk.
+
+use rs_opw_kinematics::glam::DVec3;
+use sinew_core::Cycle;
+
+/// Since the cycle before, with the periods that were lost.
+pub(crate) fn passed_ns(cycle: &Cycle) -> u64 {
+    cycle.period_ns.saturating_mul(cycle.skipped.saturating_add(1))
+}
+
+/// How fast it may be, and how fast that may change.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// In units per s.
+    pub(crate) speed: f64,
+    /// In units per s2.
+    pub(crate) acceleration: f64,
+}
+
+impl Limits {
+    /// In another unit.
+    pub(crate) fn scaled(self, factor: f64) -> Limits {
+        Limits { speed: self.speed * factor, acceleration: self.acceleration * factor }
+    }
+}
+
+/// A motion in space, or around an axis.
+#[derive(Clone, Copy)]
+pub(crate) struct Limited {
+    /// Of the motion.
+    pub(crate) limits: Limits,
+    /// In units per s.
+    pub(crate) speed: DVec3,
+}
+
+impl Limited {
+    /// How far it goes in a period, with this way to go; `None`: it brakes.
+    ///
+    /// It never goes faster than it could still brake from in front of the goal. In a period it
+    /// brakes by a whole step at most, so a goal that is nearer than that step is taken at once.
+    pub(crate) fn step(&mut self, way: Option<DVec3>, period_s: f64) -> DVec3 {
+        let most = self.limits.acceleration * period_s;
+        let wanted = way.map_or(DVec3::ZERO, |way| self.wanted(way, most, period_s));
+        let change = (wanted - self.speed).clamp_length_max(most);
+        self.speed += change;
+        self.speed * period_s
+    }
+
+    /// How far it goes from now on if it brakes.
+    pub(crate) fn way_to_rest(&self, period_s: f64) -> DVec3 {
+        let most = self.limits.acceleration * period_s;
+        let speed = self.speed.length();
+        // Steps in which it still moves: speed - most, speed - 2 most and so on.
+        let steps = (speed / most).floor();
+        let far = (speed - most * (steps + 1.0) / 2.0) * steps * period_s;
+        self.speed.normalize_or_zero() * far
+    }
+
+    fn wanted(&self, way: DVec3, most: f64, period_s: f64) -> DVec3 {
+        let far = way.length();
+        // What it goes while it brakes from v in steps of `most`: (v2 / most + v) * period / 2.
+        let braking = (most * most / 4.0 + 2.0 * most * far / period_s).sqrt() - most / 2.0;
+        let speed = self.limits.speed.min(braking).min(far / period_s);
+        way.normalize_or_zero() * speed
+    }
+}
