@@ -31,6 +31,29 @@ message! {
         /// Zero.
         pub reserved: u32,
     }
+    /// What a `gauge` was told of a place.
+    pub struct Place {
+        /// Where.
+        pub position_m: [f64; 3],
+        /// How it is turned.
+        pub orientation_xyzw: [f64; 4],
+    }
+    /// What it was told of two joints.
+    pub struct Joints {
+        /// Where they are.
+        pub position_rad: [f64; 2],
+        /// How fast they turn.
+        pub velocity_rad_per_s: [f64; 2],
+    }
+    /// What it was told of their way.
+    pub struct Way {
+        /// Three points of both joints.
+        pub position_rad: [f64; 6],
+        /// When they are to be there.
+        pub time_from_start_s: [f64; 3],
+        /// Points that are meant.
+        pub points: u64,
+    }
     /// How it does it.
     pub struct Tuning {
         /// Of the speed.
@@ -64,7 +87,10 @@ static CART: Kind = Kind {
     ],
 };
 
-pub(crate) const NODES: &[NodeEntry] = &[NodeEntry { kind: &CART, make: cart, safe: None }];
+pub(crate) const NODES: &[NodeEntry] = &[
+    NodeEntry { kind: &CART, make: cart, safe: None },
+    NodeEntry { kind: &GAUGE, make: gauge, safe: None },
+];
 
 fn cart(_: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     Ok(Box::new(Cart::default()))
@@ -103,6 +129,49 @@ impl Node for Cart {
             place_mm: [1000.0, 0.0, 250.0],
             orientation_xyzw: [0.0, 0.0, 1.001, 0.0],
         };
+        Ok(())
+    }
+}
+
+static GAUGE: Kind = Kind {
+    name: "gauge",
+    runs_in: RunsIn::Realtime,
+    doc: "Shows what it is told.",
+    ports: &[
+        Port::input("pose", "A place.", Place::TYPE),
+        Port::input("place", "Another place.", Place::TYPE),
+        Port::input("joints", "Two joints.", Joints::TYPE),
+        Port::input("way", "Their way.", Way::TYPE),
+    ],
+    parameters: &[],
+    signals: &[
+        Signal::new("pose", "x, y, z; x, y, z, w.", "", 7),
+        Signal::new("place", "The same.", "", 7),
+        Signal::new("joints", "Positions and velocities.", "", 4),
+        Signal::new("way", "Positions, times, count.", "", 10),
+    ],
+};
+
+fn gauge(_: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    Ok(Box::new(Gauge))
+}
+
+struct Gauge;
+
+impl Node for Gauge {
+    fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
+        for port in [0, 1] {
+            let Place { position_m, orientation_xyzw } = *io.read(port);
+            io.signal(port)[..3].copy_from_slice(&position_m);
+            io.signal(port)[3..].copy_from_slice(&orientation_xyzw);
+        }
+        let joints: Joints = *io.read(2);
+        io.signal(2)[..2].copy_from_slice(&joints.position_rad);
+        io.signal(2)[2..].copy_from_slice(&joints.velocity_rad_per_s);
+        let way: Way = *io.read(3);
+        io.signal(3)[..6].copy_from_slice(&way.position_rad);
+        io.signal(3)[6..9].copy_from_slice(&way.time_from_start_s);
+        io.signal(3)[9] = way.points as f64;
         Ok(())
     }
 }

@@ -4,6 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
+mod base;
 mod calls;
 mod inward;
 mod kinds;
@@ -11,6 +12,7 @@ mod outward;
 mod peer;
 mod refused;
 mod stage;
+mod targets;
 
 use std::panic::catch_unwind;
 use std::process::ExitCode;
@@ -23,12 +25,14 @@ use sinew_runtime::{Kinds, domain};
 type Test = (&'static str, fn());
 
 /// All of them; `cargo test` filters them by name as usual.
-const TESTS: [&[Test]; 4] = [outward::TESTS, inward::TESTS, calls::TESTS, refused::TESTS];
+const TESTS: [&[Test]; 6] =
+    [outward::TESTS, inward::TESTS, targets::TESTS, base::TESTS, calls::TESTS, refused::TESTS];
 
-/// The kinds of this crate, and a machine.
+/// The kinds of this crate, and machines.
 fn all_kinds() -> Kinds {
     let services = [kinds::FILM].into_iter().chain(SERVICES.iter().copied());
-    Kinds { nodes: kinds::NODES.to_vec(), services: services.collect(), ..Kinds::default() }
+    let nodes = [kinds::NODES, sinew_robot::NODES].concat();
+    Kinds { nodes, services: services.collect(), ..Kinds::default() }
 }
 
 fn main() -> ExitCode {

@@ -9,6 +9,7 @@ use crate::stage::Stage;
 pub(crate) const TESTS: &[Test] = &[
     ("no_joint_state_is_lost_on_the_way_to_cyclone", no_joint_state_is_lost),
     ("cyclone_reads_transforms_the_node_and_diagnostics", cyclone_reads_the_rest),
+    ("cyclone_reads_poses_and_twists", cyclone_reads_poses_and_twists),
     ("cyclone_reads_a_picture", cyclone_reads_a_picture),
 ];
 
@@ -124,8 +125,76 @@ fn cyclone_reads_the_rest() {
     stage.stop();
 }
 
+fn cyclone_reads_poses_and_twists() {
+    if !is_there() {
+        return;
+    }
+    let mut stage = Stage::start(
+        "
+name: cart
+domains:
+  control: {realtime: {period: 10ms, overrun: {policy: stop, consecutive_max: 100000}}}
+  ros: {heartbeat: 60s, start_deadline: 60s}
+nodes:
+  - kind: cart
+    name: cart
+    domain: control
+    ports:
+      state:
+        - {name: a, port: in}
+        - {name: b, port: in}
+        - {name: c, port: in}
+        - {name: d, port: in}
+  - {kind: ros2_node, name: node, domain: ros, ros_domain: DOMAIN, network: 127.0.0.1}
+  - kind: ros2_publisher
+    name: a
+    domain: ros
+    topic: pose
+    type: geometry_msgs/msg/Pose
+    fields: &pose {position: {field: place_mm, scale: 0.001}, orientation: orientation_xyzw}
+  - kind: ros2_publisher
+    name: b
+    domain: ros
+    topic: pose_stamped
+    type: geometry_msgs/msg/PoseStamped
+    frame_id: yard
+    fields: *pose
+  - kind: ros2_publisher
+    name: c
+    domain: ros
+    topic: twist
+    type: geometry_msgs/msg/Twist
+    fields: &twist {linear.x: 'velocity_rad_per_s[0]', angular.z: 'velocity_rad_per_s[1]'}
+  - kind: ros2_publisher
+    name: d
+    domain: ros
+    topic: twist_stamped
+    type: geometry_msgs/msg/TwistStamped
+    frame_id: cart
+    fields: *twist
+",
+    );
+    let pose = serde_json::json!({
+        "position": {"x": 1.0, "y": 0.0, "z": 0.25},
+        "orientation": {"x": 0.0, "y": 0.0, "z": 1.0, "w": 0.0},
+    });
+    let twist = serde_json::json!({
+        "linear": {"x": 0.25, "y": 0.0, "z": 0.0}, "angular": {"x": 0.0, "y": 0.0, "z": 0.5},
+    });
+    for (topic, ty, expected) in [("rt/pose", "Pose", &pose), ("rt/twist", "Twist", &twist)] {
+        assert_eq!(hear(&mut stage, &Peer::start(&["hear", topic, ty])), *expected);
+        let (topic, ty) = (format!("{topic}_stamped"), format!("{ty}Stamped"));
+        let heard = hear(&mut stage, &Peer::start(&["hear", &topic, &ty]));
+        assert_eq!(heard[topic.trim_start_matches("rt/").trim_end_matches("_stamped")], *expected);
+        let frame = if ty == "PoseStamped" { "yard" } else { "cart" };
+        assert_eq!(heard["header"]["frame_id"], frame);
+        assert!(heard["header"]["stamp"]["sec"].as_u64() > Some(1_700_000_000), "{heard}");
+    }
+    stage.stop();
+}
+
 /// What a peer says next, while the graph runs.
-fn hear(stage: &mut Stage, peer: &Peer) -> serde_json::Value {
+pub(crate) fn hear(stage: &mut Stage, peer: &Peer) -> serde_json::Value {
     let mut heard = None;
     stage.until("the peer hears something", |_| {
         heard = peer.heard();

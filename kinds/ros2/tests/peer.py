@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+import typing
 
 os.environ["CYCLONEDDS_URI"] = """<CycloneDDS xmlns="https://cdds.io/config"><Domain Id="any">
 <General><Interfaces><NetworkInterface address="127.0.0.1"/></Interfaces>
@@ -18,7 +19,7 @@ os.environ["CYCLONEDDS_URI"] = """<CycloneDDS xmlns="https://cdds.io/config"><Do
 <LeaseDuration>60s</LeaseDuration>
 <Peers><Peer Address="127.0.0.1"/></Peers></Discovery></Domain></CycloneDDS>"""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 
 from cyclonedds.builtin import (
     BuiltinDataReader,
@@ -72,9 +73,56 @@ class Quaternion(IdlStruct, typename="geometry_msgs.msg.dds_.Quaternion_"):
 
 
 @dataclass
+class Point(IdlStruct, typename="geometry_msgs.msg.dds_.Point_"):
+    x: float64
+    y: float64
+    z: float64
+
+
+@dataclass
+class Pose(IdlStruct, typename="geometry_msgs.msg.dds_.Pose_"):
+    position: Point
+    orientation: Quaternion
+
+
+@dataclass
+class PoseStamped(IdlStruct, typename="geometry_msgs.msg.dds_.PoseStamped_"):
+    header: Header
+    pose: Pose
+
+
+@dataclass
 class Twist(IdlStruct, typename="geometry_msgs.msg.dds_.Twist_"):
     linear: Vector3
     angular: Vector3
+
+
+@dataclass
+class TwistStamped(IdlStruct, typename="geometry_msgs.msg.dds_.TwistStamped_"):
+    header: Header
+    twist: Twist
+
+
+@dataclass
+class Duration(IdlStruct, typename="builtin_interfaces.msg.dds_.Duration_"):
+    sec: int32
+    nanosec: uint32
+
+
+@dataclass
+class JointTrajectoryPoint(IdlStruct, typename="trajectory_msgs.msg.dds_.JointTrajectoryPoint_"):
+    positions: sequence[float64]
+    velocities: sequence[float64]
+    accelerations: sequence[float64]
+    effort: sequence[float64]
+    time_from_start: Duration
+
+
+@dataclass
+class JointTrajectory(IdlStruct, typename="trajectory_msgs.msg.dds_.JointTrajectory_"):
+    header: Header
+    joint_names: sequence[str]
+    points: sequence[JointTrajectoryPoint]
 
 
 @dataclass
@@ -200,13 +248,32 @@ def twist(participant, topic, linear, angular, reliable="reliable", hash_=None, 
             time.sleep(1 / float(hz))
 
 
-def other_type(participant, topic):
-    """Sends joint states at a topic that is meant for something else."""
-    writer = DataWriter(participant, Topic(participant, topic, JointState), qos=qos())
-    say(ready=True)
+def built(ty, value):
+    """A value of a type of the wire, from one of JSON."""
+    if is_dataclass(ty):
+        types = typing.get_type_hints(ty)
+        return ty(**{name: built(types[name], part) for name, part in value.items()})
+    if isinstance(value, list):
+        (part,) = typing.get_args(ty)
+        return [built(part, it) for it in value]
+    return value
+
+
+def send(participant, topic, ty, *values):
+    """Sends these messages, given as JSON, one after the other, again and again."""
+    ty = globals()[ty]
+    writer = DataWriter(participant, Topic(participant, topic, ty), qos=qos())
+    messages = [built(ty, json.loads(value)) for value in values]
     while True:
-        writer.write(JointState(Header(Time(1, 2), ""), ["a"], [1e300] * 20, [], []))
-        time.sleep(0.02)
+        for message in messages:
+            writer.write(message)
+            time.sleep(0.02)
+
+
+def hear(participant, topic, ty):
+    """Says each message as it is."""
+    for message in read(participant, topic, globals()[ty]):
+        say(**asdict(message))
 
 
 def read(participant, topic, ty, depth=10, kept=False):
