@@ -18,6 +18,8 @@ const TAKEN_MAX: usize = 256;
 const WRITERS_MAX: usize = 64;
 /// So many writers are told of; then they are only counted.
 const WRITERS_TOLD_MAX: u32 = 16;
+/// So much of what a writer says of itself is shown, in characters.
+const SHOWN_MAX: usize = 100;
 /// Between two lines about what was refused.
 const TELL: Duration = Duration::from_secs(10);
 /// What waited while this process was away has been read after so long, even if there is no end of
@@ -217,8 +219,8 @@ impl Hearing {
         let is_heard = |it: &&Writer| it.is_good && self.looked.duration_since(it.heard) < SILENCE;
         let heard = self.writers.values().filter(is_heard).count();
         if !is_good {
-            let (theirs, ours) = (writer.type_name, self.ty.definition.dds_name());
-            let hash = writer.hash.map_or(String::new(), |hash| format!(" ({hash})"));
+            let (theirs, ours) = (shown(&writer.type_name), self.ty.definition.dds_name());
+            let hash = writer.hash.map_or(String::new(), |hash| format!(" ({})", shown(&hash)));
             tell(&format!("a writer sends {theirs}{hash}, not {ours} ({}): not heard", self.hash));
         } else if heard > 1 {
             tell(&format!("{heard} writers send at this topic: the newest message counts"));
@@ -265,6 +267,11 @@ impl Hearing {
         let figures = [("taken", *taken), ("entered", *entered), ("lost", *lost)];
         figures.into_iter().chain(Refused::WORDS.into_iter().zip(*refused)).collect()
     }
+}
+
+/// What a stranger says, for a line of the log: it must not look like another line.
+fn shown(text: &str) -> String {
+    text.escape_debug().take(SHOWN_MAX).collect()
 }
 
 /// How long ago it arrived, by the clock on the wall; if that was set back meanwhile, just now.

@@ -165,3 +165,13 @@ fn one_look_takes_no_more_than_so_many_and_few_writers_are_remembered() {
     assert_eq!(hearing.tally.taken, TAKEN_MAX as u64);
     assert!(hearing.writers.len() <= WRITERS_MAX);
 }
+
+#[test]
+fn what_a_stranger_says_is_one_short_line() {
+    assert_eq!(shown("a::dds_::B_"), "a::dds_::B_");
+    assert_eq!(
+        shown("a\nROS asked at '/halt': done\u{1b}[2J"),
+        r"a\nROS asked at \'/halt\': done\u{1b}[2J"
+    );
+    assert_eq!(shown(&"ä".repeat(70_000)).chars().count(), SHOWN_MAX);
+}
