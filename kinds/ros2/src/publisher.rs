@@ -215,10 +215,12 @@ impl Publishing {
         Ok(())
     }
 
-    /// Publishes all that the link holds.
+    /// Publishes all that the link holds, as far as DDS has room: a message without room waits for
+    /// it, and thousands of them would hold up a heartbeat.
     fn each(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
+        let full = self.tally.full;
         for _ in 0..TAKEN_MAX {
-            if !io.receive_bytes(PORT, &mut self.bytes)? {
+            if self.tally.full > full || !io.receive_bytes(PORT, &mut self.bytes)? {
                 break;
             }
             self.send()?;
