@@ -75,9 +75,14 @@ impl Place {
         number * self.scale
     }
 
-    /// Puts a number of ROS there; a whole number takes the nearest that it can hold.
-    pub(crate) fn write(&self, message: &mut [u8], number: f64) {
+    /// Puts a number of ROS there, if it is finite there too: it may be too great for the unit, or
+    /// for 32 bits. Whether it is. A whole number takes the nearest that it can hold.
+    pub(crate) fn write(&self, message: &mut [u8], number: f64) -> bool {
         let number = number / self.scale;
+        let is_short = self.scalar == Scalar::F32;
+        if !number.is_finite() || (is_short && !(number as f32).is_finite()) {
+            return false;
+        }
         let (whole, offset) = (number.round(), self.offset);
         let mut put = |bytes: &[u8]| message[offset..][..bytes.len()].copy_from_slice(bytes);
         match self.scalar {
@@ -92,6 +97,7 @@ impl Place {
             Scalar::F32 => put(&(number as f32).to_ne_bytes()),
             Scalar::F64 => put(&number.to_ne_bytes()),
         }
+        true
     }
 }
 

@@ -59,14 +59,15 @@ fn numbers_are_read_and_written_in_the_units_of_ros() {
     let mut message = vec![0; 64];
     let place: Vec<_> = mapping.slots[1].iter().flatten().copied().collect();
     for (place, number) in place.iter().zip([1.5, -0.25, 3.0]) {
-        place.write(&mut message, number);
+        assert!(place.write(&mut message, number));
     }
+    // Finite as it comes, but not in mm, and not in 32 bits.
+    assert!(!place[0].write(&mut message, 1e307) && !place[0].write(&mut message, 1e36));
     assert_eq!(f32::from_ne_bytes(message[16..20].try_into().expect("4 bytes")), 1500.0);
     let read: Vec<_> = place.iter().map(|place| place.read(&message)).collect();
     assert_eq!(read, [1.5, -0.25, 3.0]);
     let [Some(sign), Some(count)] = mapping.slots[0][..] else { panic!("two places") };
-    sign.write(&mut message, -7.6);
-    count.write(&mut message, 1e9);
+    assert!(sign.write(&mut message, -7.6) && count.write(&mut message, 1e9));
     assert_eq!((sign.read(&message), count.read(&message)), (-8.0, 65535.0));
 }
 

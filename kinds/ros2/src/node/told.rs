@@ -76,7 +76,8 @@ impl Told {
                 // A type never changes.
                 _ => continue,
             };
-            place.write(&mut self.message, value);
+            // One that the field cannot hold leaves it as it was.
+            let _ = place.write(&mut self.message, value);
         }
         if send(&self.message)? {
             self.sent = Some((number, Instant::now()));

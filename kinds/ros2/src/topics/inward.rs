@@ -26,6 +26,10 @@ pub(crate) struct InwardType {
     pub(crate) open: OpenIntake,
 }
 
+/// Joints of a message; one with more is of no machine, and to look through its names would hold up
+/// a heartbeat.
+const JOINTS_MAX: usize = 4096;
+
 /// Begins to listen at a topic.
 type OpenIntake = fn(&Session, &str, &QosProfile) -> Result<Box<dyn Intake>, Fault>;
 
@@ -181,8 +185,8 @@ pub(crate) fn write(
             return Err(Refused::NoRotation);
         }
         for (place, number) in places.iter().zip(numbers) {
-            if let Some(place) = place {
-                place.write(message, *number);
+            if place.is_some_and(|place| !place.write(message, *number)) {
+                return Err(Refused::NotFinite);
             }
         }
     }
@@ -193,19 +197,32 @@ fn xyz(vector: Vector3) -> Vec<f64> {
     vec![vector.x, vector.y, vector.z]
 }
 
-/// In the order of the graph; a list that is empty stays so.
-fn in_order(list: &[f64], order: &[usize]) -> Result<Vec<f64>, Refused> {
-    if list.is_empty() {
-        return Ok(Vec::new());
-    }
-    let number = |&at: &usize| list.get(at).copied().ok_or(Refused::Joints);
-    order.iter().map(number).collect()
+/// Where each joint of the graph stands in a message.
+struct Order {
+    places: Vec<usize>,
+    /// Joints of the message.
+    joints: usize,
 }
 
-/// Where each joint of the graph stands in the message.
-fn order(wanted: &Wanted, names: &[String]) -> Result<Vec<usize>, Refused> {
-    let place = |name: &String| names.iter().position(|it| it == name).ok_or(Refused::Joints);
-    wanted.names.iter().map(place).collect()
+impl Order {
+    fn of(wanted: &Wanted, names: &[String]) -> Result<Order, Refused> {
+        if names.len() > JOINTS_MAX {
+            return Err(Refused::Joints);
+        }
+        let place = |name: &String| names.iter().position(|it| it == name).ok_or(Refused::Joints);
+        let places = wanted.names.iter().map(place).collect::<Result<_, _>>()?;
+        Ok(Order { places, joints: names.len() })
+    }
+
+    /// A list in the order of the graph; one that is empty stays so. Of one that is not as long as
+    /// the names nobody knows which number is of which joint.
+    fn list(&self, list: &[f64]) -> Result<Vec<f64>, Refused> {
+        match list.len() {
+            0 => Ok(Vec::new()),
+            joints if joints == self.joints => Ok(self.places.iter().map(|&at| list[at]).collect()),
+            _ => Err(Refused::Joints),
+        }
+    }
 }
 
 fn framed(header: Header, heard: Heard) -> Heard {
@@ -242,9 +259,9 @@ impl Inward for PoseStamped {
 
 impl Inward for JointState {
     fn heard(self, wanted: &Wanted) -> Result<Heard, Refused> {
-        let order = order(wanted, &self.name)?;
+        let order = Order::of(wanted, &self.name)?;
         let lists = [&self.position, &self.velocity, &self.effort];
-        let numbers = lists.map(|list| in_order(list, &order));
+        let numbers = lists.map(|list| order.list(list));
         let numbers = numbers.into_iter().collect::<Result<_, _>>()?;
         Ok(Heard { frame_id: self.header.frame_id, numbers })
     }
@@ -254,7 +271,7 @@ impl Inward for JointState {
 /// last one.
 impl Inward for JointTrajectory {
     fn heard(self, wanted: &Wanted) -> Result<Heard, Refused> {
-        let order = order(wanted, &self.joint_names)?;
+        let order = Order::of(wanted, &self.joint_names)?;
         let room = wanted.points;
         let points = match &self.points[..] {
             [] => return Err(Refused::Points),
@@ -267,7 +284,7 @@ impl Inward for JointTrajectory {
             let point = &points[at.min(points.len() - 1)];
             let lists = [&point.positions, &point.velocities, &point.accelerations, &point.effort];
             for (all, list) in numbers.iter_mut().zip(lists) {
-                all.extend(in_order(list, &order)?);
+                all.extend(order.list(list)?);
             }
             numbers[lists.len()].push(seconds(point.time_from_start));
         }

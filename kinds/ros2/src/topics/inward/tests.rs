@@ -31,6 +31,11 @@ fn joints_come_in_the_order_of_the_graph() {
     assert_eq!(heard.numbers, [vec![2.0, 1.0], vec![], vec![]]);
     let short = JointState { position: vec![1.0], ..state.clone() };
     assert_eq!(short.heard(&wanted(0)).err(), Some(Refused::Joints));
+    let long = JointState { velocity: vec![1.0, 2.0, 3.0], ..state.clone() };
+    assert_eq!(long.heard(&wanted(0)).err(), Some(Refused::Joints));
+    let name = (0..=JOINTS_MAX).map(|at| ["a", "b"][at % 2].to_owned()).collect();
+    let many = JointState { name, position: Vec::new(), ..state.clone() };
+    assert_eq!(many.heard(&wanted(0)).err(), Some(Refused::Joints));
     let others = JointState { name: vec!["a".into()], ..state };
     assert_eq!(others.heard(&wanted(0)).err(), Some(Refused::Joints));
 }
