@@ -129,6 +129,14 @@ impl Definition {
         format!("{}::msg::dds_::{}_", self.package, self.name)
     }
 
+    /// Whether a message of it says in which frame it is given.
+    pub(crate) fn has_frame(&self) -> bool {
+        let is_header = |(_, shape): &(&str, Shape)| {
+            shape.definition.is_some_and(|it| it.name == "Header" || it.has_frame())
+        };
+        self.fields.iter().any(is_header)
+    }
+
     /// Its hash: `RIHS01_` and 64 digits.
     pub(crate) fn hash(&self) -> String {
         let mut hash = "RIHS01_".to_owned();

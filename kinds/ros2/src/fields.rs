@@ -265,9 +265,13 @@ impl Binder<'_> {
                 let lists = items.iter().map(|item| self.value(item));
                 Ok(lists.collect::<Result<Vec<_>, _>>()?.concat())
             }
-            Data::Map(_) => {
+            Data::Map(entries) => {
                 let help = "write {field: place_mm, scale: 0.001}";
                 let wrong = |what: &str| Refusal::new(value.span, what, help);
+                let known = ["field", "scale"];
+                if let Some(entry) = entries.iter().find(|it| !known.contains(&it.key.as_str())) {
+                    return Err(wrong(&format!("it has no key '{}'", entry.key)));
+                }
                 let field = value.get("field").ok_or_else(|| wrong("it names no 'field'"))?;
                 let scale = value.get("scale").and_then(Item::text);
                 let scale = scale.and_then(|text| text.parse().ok()).unwrap_or(f64::NAN);

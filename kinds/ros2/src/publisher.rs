@@ -12,7 +12,7 @@ use crate::fields::Mapping;
 use crate::picture::{self, image};
 use crate::session::{NOTE, Session};
 use crate::tell;
-use crate::topic::{DEPTH, Delivery, FIELDS, NAMES, PORT, TOPIC, Topic};
+use crate::topic::{DEPTH, Delivery, FIELDS, NAMES, PORT, TOPIC, Topic, frameless};
 use crate::topics::outward::{Content, Labels, OUTWARD, Outlet, OutwardType, Unfit, now, numbers};
 
 /// Between two looks at the link where every message is to go out.
@@ -77,7 +77,9 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
         frame_id: parameters.text("frame_id").to_owned(),
         child_frame_id: parameters.text("child_frame_id").to_owned(),
     };
-    let wrong = frames(parameters, ty, &labels).into_iter().chain(link(parameters, ty)).collect();
+    let wrong = frames(parameters, ty, &labels).into_iter();
+    let wrong = wrong.chain(frameless(parameters, ty.definition)).chain(link(parameters, ty));
+    let wrong = wrong.collect();
     // A picture that nobody fetches would be kept with thousands of others.
     let is_reliable = parameters.bool("reliable") && !is_picture(ty);
     let delivery = Delivery { is_reliable, is_kept: parameters.bool("keep") };

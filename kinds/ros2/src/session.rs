@@ -204,7 +204,7 @@ impl Session {
         locked(&self.ledger).clone()
     }
 
-    /// How many participants are there, and this one among them; by the entities that it knows.
+    /// The number of its domain of DDS.
     pub(crate) fn domain(&self) -> u16 {
         self.context.domain_id()
     }

@@ -67,7 +67,7 @@ impl Settings {
     /// something is wrong with that one, or it stands outside a graph, and is said there.
     ///
     /// # Errors
-    /// There is none.
+    /// The domain has no such node.
     pub(crate) fn of_domain(parameters: &Parameters<'_>) -> Result<Option<Settings>, Refusal> {
         let node = parameters.neighbours().find(|node| node.kind.name == KIND);
         let Some(node) = node else {

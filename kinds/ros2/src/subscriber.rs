@@ -13,7 +13,7 @@ use sinew_spec::plan::Plan;
 use self::hearing::Hearing;
 use crate::session::{NOTE, Session};
 use crate::tell;
-use crate::topic::{DEPTH, Delivery, FIELDS, NAMES, PORT, TOPIC, Topic};
+use crate::topic::{DEPTH, Delivery, FIELDS, NAMES, PORT, TOPIC, Topic, frameless};
 use crate::topics::inward::{INWARD, InwardType, Wanted};
 
 /// Between two looks at the topic: so late a message may be taken.
@@ -72,6 +72,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     let delivery = Delivery { is_reliable: parameters.bool("reliable"), is_kept: false };
     Ok(Box::new(Subscriber {
         topic: Topic::of(parameters, ty.slots, delivery),
+        wrong: frameless(parameters, ty.definition),
         ty,
         names: parameters.texts("names").to_vec(),
         frame_id: parameters.text("frame_id").to_owned(),
@@ -82,6 +83,8 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
 
 struct Subscriber {
     topic: Topic,
+    /// With it, beside the topic.
+    wrong: Option<Refusal>,
     ty: &'static InwardType,
     names: Vec<String>,
     frame_id: String,
@@ -92,10 +95,15 @@ struct Subscriber {
 
 impl Service for Subscriber {
     fn check(&self, _: &Plan, _: usize) -> Result<(), Vec<Refusal>> {
-        self.topic.check()
+        let topic = self.topic.check().err().unwrap_or_default();
+        let wrong: Vec<_> = self.wrong.iter().cloned().chain(topic).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
     fn start(&mut self) -> Result<(), Fault> {
+        if let Some(wrong) = &self.wrong {
+            return Err(fault!("{wrong}"));
+        }
         let (session, message, mapping) = self.topic.join()?;
         let intake = (self.ty.open)(&session, &self.topic.name, &self.topic.qos)?;
         let wanted = Wanted { names: self.names.clone(), points: mapping.points };

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use ros2_client::qos::{Durability, History, QosProfile, WhenFull};
 use sinew_core::catalogue::{Direction, MessageType, Parameter, ParameterType};
 use sinew_core::{Fault, Parameters, Refusal, fault};
+use sinew_spec::Data;
 
+use crate::definition::Definition;
 use crate::fields::{Mapping, Slot, Width, map};
 use crate::in_one;
 use crate::session::{Session, name_of};
@@ -108,6 +110,16 @@ impl Topic {
     }
 }
 
+/// What is wrong with a frame for a type whose messages name none.
+pub(crate) fn frameless(parameters: &Parameters<'_>, definition: &Definition) -> Option<Refusal> {
+    let is_lost = !definition.has_frame() && !parameters.text("frame_id").is_empty();
+    is_lost.then(|| {
+        let message = format!("a {} names no frame", definition.name);
+        let help = "leave it away, or take a type with a header, such as those that end in Stamped";
+        Refusal::new(parameters.span("frame_id"), message, help)
+    })
+}
+
 fn is_name(settings: &Settings, topic: &str) -> Result<(), Fault> {
     name_of(&settings.node_name()?, topic).map(|_| ())
 }
@@ -151,11 +163,11 @@ fn mapping(
         let message = format!("two joints are named '{}'", names[at]);
         return Err(vec![Refusal::new(span, message, "each joint has a name of its own")]);
     }
-    if slots.is_empty() {
-        Ok(Mapping::default())
-    } else {
-        map(slots, parameters.yaml("fields"), message, names.len())
+    let fields = parameters.yaml("fields");
+    if slots.is_empty() && matches!(&fields.data, Data::Map(entries) if entries.is_empty()) {
+        return Ok(Mapping::default());
     }
+    map(slots, fields, message, names.len())
 }
 
 fn qos(delivery: Delivery, depth: usize) -> QosProfile {

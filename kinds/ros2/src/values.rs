@@ -8,7 +8,7 @@ use ros2_client::ParameterValue;
 use sinew_core::Refusal;
 use sinew_spec::{Data, Item};
 
-/// Most characters of a text that somebody sets.
+/// Most bytes of a text that somebody sets.
 const TEXT_MAX: usize = 1024;
 
 /// A parameter as the spec declares it.
@@ -45,7 +45,10 @@ impl Values {
             ParameterValue::NotSet => return Err(format!("'{name}' cannot be taken away")),
             ParameterValue::Integer(number) => is_within(*number as f64),
             ParameterValue::Double(number) => is_within(*number),
-            ParameterValue::String(text) => text.len() <= TEXT_MAX,
+            ParameterValue::String(text) if text.len() > TEXT_MAX => {
+                let found = text.len();
+                return Err(format!("'{name}' has {found} bytes; {TEXT_MAX} are the most"));
+            }
             _ => true,
         };
         good.then_some(()).ok_or_else(|| format!("'{name}' is from {min} to {max}"))
@@ -115,7 +118,9 @@ fn one(name: &str, item: &Item) -> Result<Declared, String> {
     };
     let declared = Declared { name: name.to_owned(), value, limits };
     let values = Values::new(std::slice::from_ref(&declared));
-    values.judge(name, &declared.value).map_err(|_| "begins outside its own limits".to_owned())?;
+    values
+        .judge(name, &declared.value)
+        .map_err(|why| format!("begins outside its limits: {why}"))?;
     Ok(declared)
 }
 

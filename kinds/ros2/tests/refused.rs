@@ -53,6 +53,24 @@ const WRONG: &[(&str, &str, &str)] = &[
         "names: [left, right]\n    frame_id: /base",
         "a frame begins with a slash",
     ),
+    (
+        "type: geometry_msgs/msg/Twist",
+        "type: geometry_msgs/msg/Twist\n    frame_id: base",
+        "at 'base\n    fie': a Twist names no frame",
+    ),
+    (
+        "type: sensor_msgs/msg/JointState\n    names: [left, right]\n    fields: {position: \
+         position_rad, velocity: [velocity_rad_per_s]}",
+        "type: geometry_msgs/msg/Pose\n    frame_id: base\n    fields: {orientation: \
+         orientation_xyzw}",
+        "at 'base\n    fie': a Pose names no frame",
+    ),
+    (
+        "type: sensor_msgs/msg/JointState\n    names: [left, right]\n    fields: {position: \
+         position_rad,",
+        "type: sensor_msgs/msg/Image\n    fields: {data: position_rad,",
+        "this type of ROS has no part 'data' made of numbers",
+    ),
     ("position_rad,", "'position_rad[2]',", "'position_rad' has no number '2'; it has 0 to 1"),
     (
         "position_rad,",
@@ -111,7 +129,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "static_transforms: []",
         "parameters: {gain: {value: 3, max: 2}}",
-        "'gain' begins outside its own limits",
+        "'gain' begins outside its limits: 'gain' is from -inf to 2",
     ),
     (
         "static_transforms: []",

@@ -101,6 +101,8 @@ fn what_does_not_fit_is_refused() {
     let zero = fields([("field", text("place_mm")), ("scale", text("0"))]);
     refuses("place", zero, "'scale' is no number, or 0");
     refuses("place", fields([("scale", text("2"))]), "it names no 'field'");
+    let other = fields([("field", text("place_mm")), ("offset", text("1"))]);
+    refuses("place", other, "it has no key 'offset'");
 }
 
 #[test]
