@@ -1,5 +1,5 @@
-//! Kind `wheeled_base`: a base on a left and a right wheel, simulated: it turns by the difference of
-//! the two.
+//! Kind `wheeled_base`: a base on a left and a right wheel, simulated. It turns by the difference
+//! of the two.
 
 use rs_opw_kinematics::glam::{DQuat, DVec2};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal};
