@@ -207,7 +207,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "kinds/zenoh/src",
         &[
-            &["arrivals", "frame", "setting", "waiting"],
+            &["arrivals", "frame", "send_again", "setting", "waiting"],
             &["certificate", "configuration", "inbox", "seen"],
             &["shared"],
             &["line"],

@@ -4,7 +4,6 @@ use std::sync::mpsc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use zenoh::sample::Sample;
 use zenoh::{Config, Wait};
 
 /// Messages that are sent again, at most.
@@ -44,11 +43,11 @@ scouting: {{ multicast: {{ enabled: false }}, gossip: {{ enabled: false }} }} }}
         sleep(Duration::from_millis(10));
     }
     let (say, said) = mpsc::sync_channel(count);
-    // Of more messages than wanted the rest is left.
-    let take = move |it: Sample| drop(say.try_send(it));
     // `**` stands for no part that begins with '@': for no stamp.
     let subscriber = session.declare_subscriber(format!("sinew/{graph}/{host}/**"));
-    let subscriber = subscriber.callback(take).wait().map_err(failed)?;
+    // Of more messages than wanted the rest is left.
+    let subscriber = subscriber.callback(move |it| drop(say.try_send(it)));
+    let subscriber = subscriber.wait().map_err(failed)?;
     let end = Instant::now() + HEARD_WITHIN;
     let next = || said.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
     let heard: Vec<_> = std::iter::from_fn(next).take(count).collect();
@@ -57,8 +56,8 @@ scouting: {{ multicast: {{ enabled: false }}, gossip: {{ enabled: false }} }} }}
         return Err(format!("'{host}' has said {} of {count} messages", heard.len()));
     }
     sleep(KEPT_FOR);
-    for sample in &heard {
-        session.put(sample.key_expr(), sample.payload().clone()).wait().map_err(failed)?;
+    for it in &heard {
+        session.put(it.key_expr(), it.payload().clone()).wait().map_err(failed)?;
     }
     session.close().wait().map_err(failed)
 }

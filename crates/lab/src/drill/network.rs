@@ -21,7 +21,7 @@ use sinew_spec::plan::{Host, Plan};
 
 use super::line::{Condition, Line};
 use super::outside::{Outside, SeenOutside};
-use super::report::HostSeen;
+use super::seen::SeenHost;
 use super::table::DrilledFault;
 use crate::harness::Gone;
 use crate::harness::process::{Killed, Process};
@@ -217,7 +217,7 @@ impl Strike {
             seen.not_shown.push("the run does not say how it sees the other host".into());
             return seen;
         };
-        let mut host = HostSeen::default();
+        let mut host = SeenHost::default();
         match fault {
             DrilledFault::HostKilled => self.kill(&mut seen, &mut host),
             DrilledFault::SentAgain => self.send_again(&before, &mut seen),
@@ -258,7 +258,7 @@ impl Strike {
         condition: Condition,
         time: Option<Duration>,
         seen: &mut SeenOutside,
-        host: &mut HostSeen,
+        host: &mut SeenHost,
     ) {
         let lines = || self.network.others[self.at].lines.iter().flatten();
         let held = || lines().map(Line::held).sum::<u64>();
@@ -286,7 +286,7 @@ impl Strike {
         }
     }
 
-    fn await_heard(&self, seen: &mut SeenOutside, host: &mut HostSeen) {
+    fn await_heard(&self, seen: &mut SeenOutside, host: &mut SeenHost) {
         host.heard_ms = self.await_state(HostState::Heard, HEARD_WITHIN);
         if host.heard_ms.is_none() {
             let within_s = HEARD_WITHIN.as_secs();
@@ -295,7 +295,7 @@ impl Strike {
     }
 
     /// Kills it and all that it has started, and starts it again.
-    fn kill(&self, seen: &mut SeenOutside, host: &mut HostSeen) {
+    fn kill(&self, seen: &mut SeenOutside, host: &mut SeenHost) {
         let killed = held(&self.running)[self.at].take();
         let Some(mut killed) = killed.filter(|it| it.0.id() > 0) else { return };
         // If it has ended by itself, the proof is missing.

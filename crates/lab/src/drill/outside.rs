@@ -16,7 +16,7 @@ use sinew_control::client::{Connection, runs};
 use sinew_control::{Answer, Request};
 use sinew_core::clock::now_ns;
 
-use super::report::HostSeen;
+use super::seen::SeenHost;
 
 /// Connections of a flood, each with one request at a time.
 const CONNECTIONS: usize = 32;
@@ -49,7 +49,7 @@ pub(super) struct SeenOutside {
     /// When the run was told to halt, if it was.
     pub(super) told_ns: Option<u64>,
     /// How another host was seen meanwhile.
-    pub(super) host: Option<HostSeen>,
+    pub(super) host: Option<SeenHost>,
 }
 
 /// It, under way.

@@ -6,6 +6,7 @@ use sinew_spec::plan::Plan;
 
 use super::DrillRequest;
 use super::article::Article;
+use super::seen::SeenHost;
 use super::stop::Stop;
 use super::table::Drill;
 
@@ -117,7 +118,7 @@ pub struct Round {
     pub core_after: Option<Core>,
     /// How another host was seen, if something happened to it or to the line to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<HostSeen>,
+    pub host: Option<SeenHost>,
     /// What the supervisor started again or gave up.
     pub restarted: Vec<String>,
     /// How the run ended.
@@ -135,21 +136,6 @@ impl Round {
     pub fn is_good(&self) -> bool {
         self.failures.is_empty() && self.not_shown.is_empty()
     }
-}
-
-/// How the drilled host saw another one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostSeen {
-    /// From the fault until its run told that the other one is silent.
-    pub silent_ms: Option<u64>,
-    /// From the end of the fault until it told that the other one is heard.
-    pub heard_ms: Option<u64>,
-    /// Messages that were dropped for their age.
-    pub late: u64,
-    /// Messages that did not arrive, or found no room.
-    pub lost: u64,
-    /// Messages that were refused.
-    pub refused: u64,
 }
 
 /// The core for a while, seen by the thread whose cycles go around.

@@ -8,7 +8,8 @@ use sinew_figures::units::{counted, time};
 use sinew_figures::wrap::wrap_narrow;
 
 use super::article::{Article, Variant};
-use super::report::{Core, DrillReport, DrillRow, HostSeen, Round};
+use super::report::{Core, DrillReport, DrillRow, Round};
+use super::seen::SeenHost;
 use crate::report::Table;
 use crate::show::Plot;
 use crate::show::page;
@@ -94,9 +95,9 @@ fn stacked(table: &Table, figures: Range<usize>) -> String {
 const READ: &str = "safe: from the fault to the machine's first cycle from which on no actuator \
     follows a command; cycles: those of the machine until then (bar: at most so many); moved: the \
     greatest way of an axis from the fault until all stood with closed brakes, after still. Of \
-    several rounds the worst is shown. Core: cycle latency before the fault / after it. Other hosts: \
-    silent: from the fault until that is told; heard: from its end until that is told; late, lost, \
-    refused: messages of that host that were not obeyed, in the whole drill";
+    several rounds the worst is shown. Core: cycle latency before the fault / after it. \
+    Other hosts: silent: from the fault until that is told; heard: from its end until that is told; late, \
+    lost, refused: messages of that host that were not obeyed, in the whole drill";
 
 /// The report as one page that needs no other file.
 pub fn to_page(report: &DrillReport) -> String {
@@ -273,7 +274,7 @@ const COLUMNS_OF_HOSTS: [&str; 10] = [
 ];
 
 fn cells_of_host(row: &DrillRow) -> Vec<String> {
-    let worst = |of: &dyn Fn(&HostSeen) -> Option<u64>| {
+    let worst = |of: &dyn Fn(&SeenHost) -> Option<u64>| {
         or_none(row.worst(|round| round.host.as_ref().and_then(of)), |n| n.to_string())
     };
     vec![

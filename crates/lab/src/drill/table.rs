@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use sinew_core::Cause;
-use sinew_core::catalogue::{Direction, Kind, Scalar};
+
 use sinew_runtime::inject::{InjectedFault, Target};
 use sinew_spec::plan::{Link, Overrun, Plan, Realtime, RestartPolicy};
 
-use super::machine::Machine;
+use super::machine::{self, Machine};
 use crate::words::words;
 
 words! {
@@ -320,13 +320,8 @@ pub fn all(plan: &Plan) -> Vec<Drill> {
     let domains = domains.map(|(domain, fault)| graph.drill(domain, fault));
     let links = (0..plan.links.len()).filter(|&link| !plan.links[link].fused).map(Subject::Link);
     let links = links.flat_map(|link| OF_LINKS.map(|fault| graph.drill(link, fault)));
-    let is_linked = |host: usize| {
-        let mut links = plan.hosts.links.iter();
-        links.any(|link| [link.from.host, link.to.host].contains(&host))
-    };
-    let others = (0..plan.hosts.all.len()).filter(|&host| plan.hosts.own != Some(host));
-    let others = others.filter(|&host| plan.hosts.own.is_some() && is_linked(host));
-    let others = others.flat_map(|host| OF_HOSTS.map(|it| graph.drill(Subject::Host(host), it)));
+    let others = machine::linked_hosts(plan)
+        .flat_map(|host| OF_HOSTS.map(|it| graph.drill(Subject::Host(host), it)));
     nodes.chain(domains).chain(links).chain(others).collect()
 }
 
@@ -409,7 +404,7 @@ impl Whole<'_> {
             (Subject::Node(at), _) if self.plan.is_flow(at) => {
                 "a flow node has no thread of its own; its domain can be struck"
             }
-            (Subject::Node(_), DrilledFault::NotFinite) if !sends_numbers(node.kind) => {
+            (Subject::Node(_), DrilledFault::NotFinite) if !machine::sends_numbers(node.kind) => {
                 "none of its outputs holds floating-point numbers"
             }
             (Subject::Node(_), DrilledFault::Late | DrilledFault::LateBorne) if !core => {
@@ -645,13 +640,6 @@ impl Whole<'_> {
         let finite = limits.into_iter().filter(|&limit| limit < u32::MAX);
         finite.max().unwrap_or_default().saturating_add(BEYOND)
     }
-}
-
-/// Whether any output of a kind holds numbers that could be none.
-fn sends_numbers(kind: &Kind) -> bool {
-    let outputs = kind.ports.iter().filter(|port| port.direction == Direction::Out);
-    let mut fields = outputs.flat_map(|port| port.message.fields);
-    fields.any(|field| matches!(field.scalar, Scalar::F64 | Scalar::F32))
 }
 
 #[cfg(test)]
