@@ -14,9 +14,10 @@ use sinew_runtime::inject::{InjectedFault, Target};
 use sinew_spec::plan::Plan;
 
 use super::carry_out::{Carried, Timing, carry_out};
+use super::fault::DrilledFault;
 use super::machine::Moment;
 use super::stop::Stop;
-use super::table::{Drill, DrilledFault, Expected, Rule, Subject};
+use super::table::{Drill, Expected, Rule, Subject};
 use crate::graph::{ARM, compiled, joint_limits_rad};
 
 /// The cycle of the death: on the first long side of the square, at full speed.

@@ -13,12 +13,13 @@ use sinew_runtime::inject::Injection;
 use sinew_runtime::run::{Outcome, Run, RunRequest};
 use sinew_spec::plan::Plan;
 
+use super::fault::DrilledFault;
 use super::freeze::Freeze;
 use super::left::{self, Left};
 use super::network::{Network, Others};
 use super::outside::{Outside, SeenOutside};
 use super::recording::Recording;
-use super::table::{Drill, DrilledFault, Expected, Subject};
+use super::table::{Drill, Expected, Subject};
 use crate::graph::leader;
 
 /// How often the run is looked at; its processes' ends wake us at once.
@@ -398,8 +399,6 @@ impl Watch<'_> {
             DrilledFault::Kill => says("signal 9").or_else(|| says("signal: 9")),
             // The guest says it before it hangs; before it stands, the agent does.
             DrilledFault::Stop | DrilledFault::Hang if self.drill.is_in_guest => says(INJECTED),
-            DrilledFault::Stop => None,
-            fault if fault.lasts() => None,
             DrilledFault::Freeze30
             | DrilledFault::Freeze50
             | DrilledFault::Freeze80
@@ -410,7 +409,9 @@ impl Watch<'_> {
             DrilledFault::Hostile if self.drill.injected.is_none() => self.broken(),
             DrilledFault::Hang => self.silence().or_else(|| says("heartbeat")),
             DrilledFault::LateBorne | DrilledFault::Late => self.lateness(),
-            _ => self.passed(),
+            DrilledFault::PeerGone | DrilledFault::Stalled | DrilledFault::Hostile => self.passed(),
+            // What stands was seen while it did; who lets last what lasts has seen it.
+            _ => None,
         }
     }
 

@@ -2,7 +2,6 @@
 //! ports hold; of one that shows state, brake, position and speed of each axis, as kind `drives`
 //! does, also what it made of that.
 
-use sinew_core::catalogue::{Direction, Kind, Scalar};
 use sinew_core::trace::Record;
 use sinew_core::trace::ThreadId;
 use sinew_spec::catalogue::{ParameterValue, Signal};
@@ -143,21 +142,4 @@ impl Machine {
         moment.velocity_rad_per_s = of(shown.velocity).to_vec();
         moment
     }
-}
-
-/// Whether any output of a kind holds numbers that could be none.
-pub(super) fn sends_numbers(kind: &Kind) -> bool {
-    let outputs = kind.ports.iter().filter(|port| port.direction == Direction::Out);
-    let mut fields = outputs.flat_map(|port| port.message.fields);
-    fields.any(|field| matches!(field.scalar, Scalar::F64 | Scalar::F32))
-}
-
-/// In the part of a host: the others that it has links with.
-pub(super) fn linked_hosts(plan: &Plan) -> impl Iterator<Item = usize> {
-    let is_linked = |host: usize| {
-        let mut links = plan.hosts.links.iter();
-        links.any(|link| [link.from.host, link.to.host].contains(&host))
-    };
-    let others = (0..plan.hosts.all.len()).filter(|&host| plan.hosts.own != Some(host));
-    others.filter(move |&host| plan.hosts.own.is_some() && is_linked(host))
 }

@@ -5,6 +5,7 @@
 
 pub mod article;
 mod carry_out;
+mod fault;
 mod freeze;
 mod judge;
 mod left;
@@ -23,13 +24,14 @@ mod table;
 
 use carry_out::{Timing, carry_out};
 use fastrand::Rng;
+pub use fault::DrilledFault;
 pub use network::{Network, SEND_AGAIN};
 pub use report::{Core, DrillReport, DrillRow, Round};
 pub use seen::SeenHost;
 pub use select::{Only, short};
 pub use show::{plots, to_list, to_page, to_text};
 use sinew_runtime::{Kinds, run};
-pub use table::{Drill, DrilledFault, Subject, all, of_services};
+pub use table::{Drill, Subject, all, of_services};
 
 pub use crate::graph::{Files, arm, beside};
 use crate::rounds::Session;

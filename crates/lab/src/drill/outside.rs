@@ -222,13 +222,17 @@ fn flood_and_halt(address: SocketAddr) -> SeenOutside {
     seen
 }
 
-/// Tells the run of this process to halt, over its control socket as anybody would.
-fn halt() -> io::Result<()> {
+/// Asks the run of this process, over its control socket as anybody would.
+pub(super) fn ask_run(request: &Request) -> io::Result<Answer> {
     let own = std::process::id();
     let found = runs().into_iter().find(|run| run.pid == own);
     let found = found.ok_or_else(|| io::Error::other("no control socket of this run"))?;
-    let reason = Some("a drill".into());
-    match Connection::open(&found.socket)?.ask(&Request::Halt { reason })? {
+    Connection::open(&found.socket)?.ask(request)
+}
+
+/// Tells the run to halt.
+fn halt() -> io::Result<()> {
+    match ask_run(&Request::Halt { reason: Some("a drill".into()) })? {
         Answer::Done { .. } => Ok(()),
         other => Err(io::Error::other(format!("{other:?}"))),
     }

@@ -2,7 +2,8 @@
 
 use sinew_spec::plan::Plan;
 
-use super::table::{Drill, DrilledFault, Subject};
+use super::fault::DrilledFault;
+use super::table::{Drill, Subject};
 
 /// A choice of drills; an empty one is all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

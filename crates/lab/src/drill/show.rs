@@ -95,10 +95,9 @@ fn stacked(table: &Table, figures: Range<usize>) -> String {
 const READ: &str = "safe: from the fault to the machine's first cycle from which on no actuator \
     follows a command; cycles: those of the machine until then (bar: at most so many); moved: the \
     greatest way of an axis from the fault until all stood with closed brakes, after still. Of \
-    several rounds the worst is shown. Core: cycle latency before the fault / after it. \
-    Other hosts: silent: from the fault until that is told; heard: from its end until \
-    that is told; late, \
-    lost, refused: messages of that host that were not obeyed, in the whole drill";
+    several rounds the worst is shown. Core: cycle latency before the fault / after it. Of other \
+    hosts, silent: from the fault until that is told; heard: from its end until that is told; \
+    late, lost, refused: messages of that host that were not obeyed, in the whole drill";
 
 /// The report as one page that needs no other file.
 pub fn to_page(report: &DrillReport) -> String {

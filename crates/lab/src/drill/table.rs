@@ -4,109 +4,15 @@
 use std::time::Duration;
 
 use sinew_core::Cause;
+use sinew_core::catalogue::{Direction, Kind, Scalar};
 
 use sinew_runtime::inject::{InjectedFault, Target};
 use sinew_spec::plan::{Link, Overrun, Plan, Realtime, RestartPolicy};
 
-use super::machine::{self, Machine};
-use crate::words::words;
-
-words! {
-    /// What happens.
-    pub enum DrilledFault {
-        /// The node panics.
-        Panic = "panic",
-        /// It returns an error.
-        Error = "error",
-        /// It raises SIGSEGV, with the default action.
-        Segv = "segv",
-        /// Its processor meets an instruction that there is not: of a guest's node.
-        Undefined = "undefined",
-        /// SIGKILL: by the node, in the middle of its cycle, or from outside.
-        Kill = "kill",
-        /// SIGSTOP, likewise.
-        Stop = "stop",
-        /// SIGSTOP from outside, and SIGCONT 30 ms later.
-        Freeze30 = "freeze_30ms",
-        /// The same for 50 ms.
-        Freeze50 = "freeze_50ms",
-        /// The same for 80 ms.
-        Freeze80 = "freeze_80ms",
-        /// The same for a second.
-        Freeze1000 = "freeze_1s",
-        /// The node never comes back.
-        Hang = "hang",
-        /// It writes numbers that are none.
-        NotFinite = "not_finite",
-        /// It is late by as much as the graph bears.
-        LateBorne = "late_borne",
-        /// It is late by more.
-        Late = "late",
-        /// It does not start.
-        FailStart = "fail_start",
-        /// The writer of a link has closed it, and goes on.
-        PeerGone = "peer_gone",
-        /// The writer of a link sends nothing any more.
-        Stalled = "stalled",
-        /// Requests over HTTP as fast as they are answered, to whoever serves.
-        Flood = "flood",
-        /// No file of the process can grow: an error of each write, as of a full disk.
-        FullDisk = "full_disk",
-        /// Garbage stands in the link's region.
-        Hostile = "hostile",
-        /// Nothing comes through between two hosts for 100 ms.
-        Cut100 = "cut_100ms",
-        /// The same for 2 s.
-        Cut2000 = "cut_2s",
-        /// The same for ever.
-        Cut = "cut",
-        /// What another host says comes late, and some of it later.
-        Slow = "slow",
-        /// Another host is killed, with all its domains, and started again.
-        HostKilled = "host_killed",
-        /// What another host has said is sent again by somebody else.
-        SentAgain = "sent_again",
-    }
-}
-
-/// What can happen inside a node.
-const OF_NODES: [DrilledFault; 10] = [
-    DrilledFault::Panic,
-    DrilledFault::Error,
-    DrilledFault::Segv,
-    DrilledFault::Kill,
-    DrilledFault::Stop,
-    DrilledFault::Hang,
-    DrilledFault::NotFinite,
-    DrilledFault::LateBorne,
-    DrilledFault::Late,
-    DrilledFault::FailStart,
-];
-/// What can happen inside a node of a guest besides.
-const OF_GUESTS: [DrilledFault; 2] = [DrilledFault::Undefined, DrilledFault::Hostile];
-/// What can happen to the process of a domain from outside.
-const OF_DOMAINS: [DrilledFault; 6] = [
-    DrilledFault::Kill,
-    DrilledFault::Stop,
-    DrilledFault::Freeze30,
-    DrilledFault::Freeze50,
-    DrilledFault::Freeze80,
-    DrilledFault::Freeze1000,
-];
-/// What can happen to a service from outside, and lasts for a while.
-const OF_SERVICES: [DrilledFault; 2] = [DrilledFault::Flood, DrilledFault::FullDisk];
-/// What can happen to a link that crosses.
-const OF_LINKS: [DrilledFault; 3] =
-    [DrilledFault::PeerGone, DrilledFault::Stalled, DrilledFault::Hostile];
-/// What can happen to another host, or to the line to it.
-const OF_HOSTS: [DrilledFault; 6] = [
-    DrilledFault::Cut100,
-    DrilledFault::Cut2000,
-    DrilledFault::Cut,
-    DrilledFault::Slow,
-    DrilledFault::HostKilled,
-    DrilledFault::SentAgain,
-];
+use super::fault::{
+    DrilledFault, OF_DOMAINS, OF_GUESTS, OF_HOSTS, OF_LINKS, OF_NODES, OF_SERVICES,
+};
+use super::machine::Machine;
 
 /// Periods of a delay that everybody bears, if the graph bears so many.
 const BORNE_MAX: u32 = 5;
@@ -116,30 +22,6 @@ const NEAR: (u64, u64) = (4, 5);
 const BEYOND: u32 = 10;
 /// About how long a drill takes: the start, the warm-up, and a fault whose end is soon there.
 const TAKES: Duration = Duration::from_millis(2200);
-
-impl DrilledFault {
-    /// Whether who is struck goes on by itself.
-    pub(super) fn comes_back(self) -> bool {
-        self == DrilledFault::Late || self.frozen_ns().is_some()
-    }
-
-    /// Whether it comes from outside and lasts for a while.
-    pub(super) fn lasts(self) -> bool {
-        OF_SERVICES.contains(&self) || OF_HOSTS.contains(&self)
-    }
-
-    /// For how long a process is frozen, ns.
-    pub(super) fn frozen_ns(self) -> Option<u64> {
-        let ms = match self {
-            DrilledFault::Freeze30 => 30,
-            DrilledFault::Freeze50 => 50,
-            DrilledFault::Freeze80 => 80,
-            DrilledFault::Freeze1000 => 1000,
-            _ => return None,
-        };
-        Some(ms * 1_000_000)
-    }
-}
 
 /// To whom something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,8 +202,8 @@ pub fn all(plan: &Plan) -> Vec<Drill> {
     let domains = domains.map(|(domain, fault)| graph.drill(domain, fault));
     let links = (0..plan.links.len()).filter(|&link| !plan.links[link].fused).map(Subject::Link);
     let links = links.flat_map(|link| OF_LINKS.map(|fault| graph.drill(link, fault)));
-    let others = machine::linked_hosts(plan)
-        .flat_map(|host| OF_HOSTS.map(|it| graph.drill(Subject::Host(host), it)));
+    let others =
+        linked_hosts(plan).flat_map(|host| OF_HOSTS.map(|it| graph.drill(Subject::Host(host), it)));
     nodes.chain(domains).chain(links).chain(others).collect()
 }
 
@@ -404,7 +286,7 @@ impl Whole<'_> {
             (Subject::Node(at), _) if self.plan.is_flow(at) => {
                 "a flow node has no thread of its own; its domain can be struck"
             }
-            (Subject::Node(_), DrilledFault::NotFinite) if !machine::sends_numbers(node.kind) => {
+            (Subject::Node(_), DrilledFault::NotFinite) if !sends_numbers(node.kind) => {
                 "none of its outputs holds floating-point numbers"
             }
             (Subject::Node(_), DrilledFault::Late | DrilledFault::LateBorne) if !core => {
@@ -419,12 +301,24 @@ impl Whole<'_> {
                 "nobody waits for what a service sends, so nothing would show it; its domain can \
                  be struck"
             }
+            (Subject::Host(other), DrilledFault::SentAgain) if !self.can_be_heard(other) => {
+                "nothing comes from there, or one of both has no address: who sends again calls \
+                 both"
+            }
             (Subject::Node(_), DrilledFault::Late) if self.bears_all() => {
                 "the overrun policy only counts, and nothing has a guard"
             }
             _ => return None,
         };
         Some(why.into())
+    }
+
+    /// Whether a stranger can hear messages of a host to this one, and send to both.
+    fn can_be_heard(&self, other: usize) -> bool {
+        let hosts = &self.plan.hosts;
+        let both = hosts.own.into_iter().chain([other]);
+        hosts.links.iter().any(|link| link.from.host == other)
+            && both.map(|host| &hosts.all[host]).all(|host| host.address.is_some())
     }
 
     fn injected(&self, subject: Subject, fault: DrilledFault) -> Option<(Target, InjectedFault)> {
@@ -640,6 +534,23 @@ impl Whole<'_> {
         let finite = limits.into_iter().filter(|&limit| limit < u32::MAX);
         finite.max().unwrap_or_default().saturating_add(BEYOND)
     }
+}
+
+/// Whether any output of a kind holds numbers that could be none.
+fn sends_numbers(kind: &Kind) -> bool {
+    let outputs = kind.ports.iter().filter(|port| port.direction == Direction::Out);
+    let mut fields = outputs.flat_map(|port| port.message.fields);
+    fields.any(|field| matches!(field.scalar, Scalar::F64 | Scalar::F32))
+}
+
+/// In the part of a host: the others that it has links with.
+fn linked_hosts(plan: &Plan) -> impl Iterator<Item = usize> {
+    let is_linked = |host: usize| {
+        let mut links = plan.hosts.links.iter();
+        links.any(|link| [link.from.host, link.to.host].contains(&host))
+    };
+    let others = (0..plan.hosts.all.len()).filter(|&host| plan.hosts.own != Some(host));
+    others.filter(move |&host| plan.hosts.own.is_some() && is_linked(host))
 }
 
 #[cfg(test)]

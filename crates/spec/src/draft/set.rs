@@ -23,10 +23,8 @@ pub(crate) fn set(root: &mut Item, overrides: &[(String, String)], report: &Repo
             report.error(span, format!("'{path}' names no parameter"), help);
             continue;
         };
-        let (what, name, key) = match key.split_once('.').filter(|_| node == "hosts") {
-            Some((host, key)) => ("host", host, key),
-            None => ("node", node, key),
-        };
+        let of_host = key.split_once('.').filter(|_| node == "hosts");
+        let (name, key) = of_host.unwrap_or((node, key));
         let (mut names, mut value) = (Vec::new(), Some(value));
         let mut put = |found: &str, entries: &mut Vec<Entry>| {
             names.push(found.to_owned());
@@ -36,10 +34,16 @@ pub(crate) fn set(root: &mut Item, overrides: &[(String, String)], report: &Repo
                 None => entries.push(Entry { key: key.to_owned(), span, value }),
             }
         };
-        match what {
-            "host" => visit_hosts(root, &mut put),
-            _ => visit_nodes(root, &mut put),
-        }
+        let what = match of_host {
+            Some(_) => {
+                visit_hosts(root, &mut put);
+                "host"
+            }
+            None => {
+                visit_nodes(root, &mut put);
+                "node"
+            }
+        };
         if value.is_some() {
             let help = suggest(name, names.iter().map(String::as_str));
             report.error(span, format!("there is no {what} '{name}'"), help);

@@ -1,0 +1,124 @@
+//! What a drill lets happen, and to what sort of part it can happen.
+
+use crate::words::words;
+
+words! {
+    /// What happens.
+    pub enum DrilledFault {
+        /// The node panics.
+        Panic = "panic",
+        /// It returns an error.
+        Error = "error",
+        /// It raises SIGSEGV, with the default action.
+        Segv = "segv",
+        /// Its processor meets an instruction that there is not: of a guest's node.
+        Undefined = "undefined",
+        /// SIGKILL: by the node, in the middle of its cycle, or from outside.
+        Kill = "kill",
+        /// SIGSTOP, likewise.
+        Stop = "stop",
+        /// SIGSTOP from outside, and SIGCONT 30 ms later.
+        Freeze30 = "freeze_30ms",
+        /// The same for 50 ms.
+        Freeze50 = "freeze_50ms",
+        /// The same for 80 ms.
+        Freeze80 = "freeze_80ms",
+        /// The same for a second.
+        Freeze1000 = "freeze_1s",
+        /// The node never comes back.
+        Hang = "hang",
+        /// It writes numbers that are none.
+        NotFinite = "not_finite",
+        /// It is late by as much as the graph bears.
+        LateBorne = "late_borne",
+        /// It is late by more.
+        Late = "late",
+        /// It does not start.
+        FailStart = "fail_start",
+        /// The writer of a link has closed it, and goes on.
+        PeerGone = "peer_gone",
+        /// The writer of a link sends nothing any more.
+        Stalled = "stalled",
+        /// Requests over HTTP as fast as they are answered, to whoever serves.
+        Flood = "flood",
+        /// No file of the process can grow: an error of each write, as of a full disk.
+        FullDisk = "full_disk",
+        /// Garbage stands in the link's region.
+        Hostile = "hostile",
+        /// Nothing comes through between two hosts for 100 ms.
+        Cut100 = "cut_100ms",
+        /// The same for 2 s.
+        Cut2000 = "cut_2s",
+        /// The same for ever.
+        Cut = "cut",
+        /// What another host says comes late, and some of it later.
+        Slow = "slow",
+        /// Another host is killed, with all its domains, and started again.
+        HostKilled = "host_killed",
+        /// What another host has said is sent again by somebody else.
+        SentAgain = "sent_again",
+    }
+}
+
+/// What can happen inside a node.
+pub(super) const OF_NODES: [DrilledFault; 10] = [
+    DrilledFault::Panic,
+    DrilledFault::Error,
+    DrilledFault::Segv,
+    DrilledFault::Kill,
+    DrilledFault::Stop,
+    DrilledFault::Hang,
+    DrilledFault::NotFinite,
+    DrilledFault::LateBorne,
+    DrilledFault::Late,
+    DrilledFault::FailStart,
+];
+/// What can happen inside a node of a guest besides.
+pub(super) const OF_GUESTS: [DrilledFault; 2] = [DrilledFault::Undefined, DrilledFault::Hostile];
+/// What can happen to the process of a domain from outside.
+pub(super) const OF_DOMAINS: [DrilledFault; 6] = [
+    DrilledFault::Kill,
+    DrilledFault::Stop,
+    DrilledFault::Freeze30,
+    DrilledFault::Freeze50,
+    DrilledFault::Freeze80,
+    DrilledFault::Freeze1000,
+];
+/// What can happen to a service from outside, and lasts for a while.
+pub(super) const OF_SERVICES: [DrilledFault; 2] = [DrilledFault::Flood, DrilledFault::FullDisk];
+/// What can happen to a link that crosses.
+pub(super) const OF_LINKS: [DrilledFault; 3] =
+    [DrilledFault::PeerGone, DrilledFault::Stalled, DrilledFault::Hostile];
+/// What can happen to another host, or to the line to it.
+pub(super) const OF_HOSTS: [DrilledFault; 6] = [
+    DrilledFault::Cut100,
+    DrilledFault::Cut2000,
+    DrilledFault::Cut,
+    DrilledFault::Slow,
+    DrilledFault::HostKilled,
+    DrilledFault::SentAgain,
+];
+
+impl DrilledFault {
+    /// Whether who is struck goes on by itself.
+    pub(super) fn comes_back(self) -> bool {
+        self == DrilledFault::Late || self.frozen_ns().is_some()
+    }
+
+    /// Whether it comes from outside and lasts for a while.
+    pub(super) fn lasts(self) -> bool {
+        OF_SERVICES.contains(&self) || OF_HOSTS.contains(&self)
+    }
+
+    /// For how long a process is frozen, ns.
+    pub(super) fn frozen_ns(self) -> Option<u64> {
+        let ms = match self {
+            DrilledFault::Freeze30 => 30,
+            DrilledFault::Freeze50 => 50,
+            DrilledFault::Freeze80 => 80,
+            DrilledFault::Freeze1000 => 1000,
+            _ => return None,
+        };
+        Some(ms * 1_000_000)
+    }
+}
