@@ -286,6 +286,9 @@ impl Whole<'_> {
             (Subject::Node(at), _) if self.plan.is_flow(at) => {
                 "a flow node has no thread of its own; its domain can be struck"
             }
+            (Subject::Node(at), DrilledFault::NotFinite) if self.plan.is_of_hosts(at) => {
+                "it passes on the bytes of other hosts, and makes no numbers of its own"
+            }
             (Subject::Node(_), DrilledFault::NotFinite) if !sends_numbers(node.kind) => {
                 "none of its outputs holds floating-point numbers"
             }

@@ -113,7 +113,7 @@ fn a_choice_adds_subjects_and_names_faults() {
     for (text, words) in [
         ("node=elbow", "there are: planner, ik, ethercat, drives"),
         ("fault=sneeze", "expected one of panic, error"),
-        ("colour=red", "node, domain, link, fault"),
+        ("colour=red", "node, domain, link, host, fault"),
         ("ik", "expected AXIS=VALUE"),
         ("", "expected AXIS=VALUE"),
         ("domain=control,fault=panic", "no drill meets all of it"),
