@@ -9,7 +9,7 @@ use sinew_control::status::Status;
 use sinew_view::{Cell, Rows, Theme, elapsed, plain};
 
 use crate::answer::{FAULTED, print, say};
-use crate::reach::{self, Silent};
+use crate::reach::{self, Reached, Silent};
 
 /// List the runs of this user: process, graph, how far they are.
 #[derive(Args, Debug)]
@@ -30,18 +30,17 @@ Exit status: 0 good, also with no run; 1 a run does not answer.";
 /// Carries out the command.
 pub(crate) fn run(args: &ListArgs) -> ExitCode {
     let (reached, silent) = reach::all();
-    let runs: Vec<_> = reached.iter().map(|run| &run.status).collect();
     let status = if silent.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) };
     if args.json {
-        return print(&format!("{:#}\n", to_json(&runs, &silent)), status);
+        return print(&format!("{:#}\n", to_json(&reached, &silent)), status);
     }
     for run in &silent {
         say(&format!("error: process {}: {}", run.pid, run.error));
     }
-    let text = match runs.is_empty() {
+    let text = match reached.is_empty() {
         true if silent.is_empty() => "nothing runs\n".into(),
         true => String::new(),
-        false => to_text(&runs),
+        false => to_text(&reached),
     };
     print(&text, status)
 }
@@ -55,13 +54,14 @@ fn addresses(status: &Status) -> impl Iterator<Item = (&str, &str)> {
     status.domains.iter().filter_map(|domain| Some((&*domain.name, domain.address.as_deref()?)))
 }
 
-fn to_text(runs: &[&Status]) -> String {
+fn to_text(runs: &[Reached]) -> String {
     let theme = Theme { color: false };
     let mut rows = Rows::new(&["process", "graph", "phase", "up", "domains", "restarts", "file"]);
-    for run in runs {
+    for reached in runs {
+        let run = &reached.status;
         rows.add([
             Cell::figure(run.pid),
-            Cell::new(&run.graph),
+            Cell::new(reached.graph()),
             Cell::new(run.phase.word()),
             Cell::figure(elapsed(run.elapsed_ms)),
             Cell::figure(run.domains.len()),
@@ -75,11 +75,12 @@ fn to_text(runs: &[&Status]) -> String {
     plain(&rows.lines(theme, usize::MAX))
 }
 
-fn to_json(runs: &[&Status], silent: &[Silent]) -> Value {
-    let run = |run: &&Status| {
+fn to_json(runs: &[Reached], silent: &[Silent]) -> Value {
+    let run = |Reached { status: run, .. }: &Reached| {
         json!({
             "pid": run.pid,
             "graph": run.graph,
+            "host": run.host,
             "file": run.file,
             "phase": run.phase,
             "elapsed_ms": run.elapsed_ms,

@@ -47,7 +47,7 @@ impl Reached {
     }
 
     /// Its graph, and the host whose part it is: `cell@office`.
-    fn graph(&self) -> String {
+    pub(crate) fn graph(&self) -> String {
         let Status { graph, host, .. } = &self.status;
         host.as_ref().map_or(graph.clone(), |host| format!("{graph}@{host}"))
     }

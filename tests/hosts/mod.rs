@@ -55,6 +55,7 @@ fn a_host_that_dies_is_told_and_comes_back() {
     here.sees("office", "silent");
     assert_eq!(here.top()["phase"], "running");
     assert_eq!(here.named("cell@cell")["host"], "cell");
+    assert!(here.list().contains("cell@cell"), "{}", here.list());
     drop(office);
     let office = cell.run("office");
     here.sees("office", "heard");

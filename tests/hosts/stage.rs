@@ -128,17 +128,22 @@ pub(crate) struct Host {
 impl Host {
     /// What a command says of its run, whatever its status.
     fn ask(&self, arguments: &[&str]) -> String {
-        self.ask_of(arguments, &self.running.pid().to_string())
+        self.sinew(&[arguments, &[&self.running.pid().to_string()]].concat())
     }
 
     /// What `sinew top` shows of the run with this name.
     pub(crate) fn named(&self, run: &str) -> Value {
-        serde_json::from_str(&self.ask_of(&["top", "--once", "--json"], run)).unwrap_or_default()
+        serde_json::from_str(&self.sinew(&["top", "--once", "--json", run])).unwrap_or_default()
     }
 
-    fn ask_of(&self, arguments: &[&str], run: &str) -> String {
+    /// What `sinew list` shows.
+    pub(crate) fn list(&self) -> String {
+        self.sinew(&["list"])
+    }
+
+    fn sinew(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(SINEW);
-        command.args(arguments).arg(run).env("XDG_RUNTIME_DIR", &self.place);
+        command.args(arguments).env("XDG_RUNTIME_DIR", &self.place);
         let output = command.output().expect("the program starts");
         String::from_utf8(output.stdout).expect("UTF-8")
     }
