@@ -214,8 +214,9 @@ struct Strike {
 impl Strike {
     fn carry_out(self, fault: DrilledFault) -> SeenOutside {
         let mut seen = SeenOutside::default();
+        let unseen = || "the run does not say how it sees the other host".to_owned();
         let Some(before) = self.look() else {
-            seen.not_shown.push("the run does not say how it sees the other host".into());
+            seen.not_shown.push(unseen());
             return seen;
         };
         let mut host = SeenHost::default();
@@ -228,7 +229,10 @@ impl Strike {
             _ => self.spoil(Condition::Cut, None, &mut seen, &mut host),
         }
         thread::sleep(SETTLES);
-        let after = self.look().unwrap_or_else(|| before.clone());
+        let Some(after) = self.look() else {
+            seen.not_shown.push(unseen());
+            return seen;
+        };
         host.late = after.late.saturating_sub(before.late);
         host.lost = after.lost.saturating_sub(before.lost);
         host.refused = after.refused.saturating_sub(before.refused);
