@@ -2,6 +2,7 @@
 //! to the network or to the others stops the arm's core.
 
 mod networks;
+mod router;
 mod stage;
 
 use std::fs;

@@ -153,6 +153,11 @@ impl Host {
         self.named(&self.running.pid().to_string())
     }
 
+    /// The same as people see it.
+    pub(crate) fn shown(&self) -> String {
+        self.ask(&["top", "--once"])
+    }
+
     /// What `sinew log` tells.
     pub(crate) fn log(&self) -> String {
         self.ask(&["log"])

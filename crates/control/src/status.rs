@@ -227,6 +227,10 @@ pub struct DomainStatus {
     pub hosts: Vec<HostStatus>,
 }
 
+/// The name of the router among hosts: no host has it. Of a router it is only known whether it is
+/// connected (`Heard`), never was (`Unheard`) or is no more (`Silent`).
+pub const ROUTER: &str = "(router)";
+
 /// Another host of the graph, as it is seen from here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -61,7 +61,34 @@ pub(crate) fn of_domains(draft: &Draft<'_>, catalogue: &[&'static Kind]) -> Vec<
         template(draft, catalogue);
     }
     one_manner(draft);
+    routers(draft);
     found
+}
+
+/// Reports a router that only one host calls, and one that is a host.
+fn routers(draft: &Draft<'_>) {
+    let calling: Vec<_> =
+        draft.hosts.iter().filter_map(|host| Some((host, host.router?))).collect();
+    if let [(only, span)] = calling[..] {
+        let message = format!("only host '{}' names a router", only.name.text);
+        let help = "name it at each host that is to be reached through it, or remove it: two \
+                    hosts speak through a router if both name one";
+        draft.report.error(span, message, help);
+    }
+    for (host, span) in calling {
+        let router = &host.plan.router;
+        let is_there = |other: &&draft::Host<'_>| other.plan.address == *router;
+        if let Some(other) = draft.hosts.iter().find(is_there) {
+            let message = format!("the router of host '{}' is another host", host.name.text);
+            let message = match other.name.text == host.name.text {
+                true => format!("the router of host '{}' is that host itself", host.name.text),
+                false => format!("{message}, '{}'", other.name.text),
+            };
+            let help = "write where a router of Zenoh listens (zenohd), or remove 'router': who \
+                        has an address is called without";
+            draft.report.error(span, message, help);
+        }
+    }
 }
 
 /// Reports hosts that would show a certificate to some that show none.
@@ -233,15 +260,29 @@ fn into_the_core(draft: &Draft<'_>, joined: &Joined<'_, '_>) {
     }
 }
 
-/// Reports two hosts of which neither can be reached.
+/// Reports two hosts that cannot reach each other.
 fn addresses(draft: &Draft<'_>, joined: &Joined<'_, '_>, ends: [usize; 2]) {
     let ends = ends.map(|host| &draft.hosts[host]);
-    if ends.iter().all(|host| host.plan.address.is_none()) {
-        let [from, to] = ends.map(|host| host.name.text);
-        let message = format!("neither '{from}' nor '{to}' has an address");
-        let help = "add 'address: NAME:PORT' to one of them: the other one calls it";
-        draft.report.error(joined.link.node.span, message, help);
+    if ends.iter().any(|host| host.plan.address.is_some()) {
+        return;
     }
+    let [from, to] = ends.map(|host| host.name.text);
+    let message = format!("neither '{from}' nor '{to}' has an address");
+    let (message, help) = match ends.map(|host| host.router.is_some()) {
+        [true, true] => return,
+        [false, false] => (
+            message,
+            "add 'address: NAME:PORT' to one of them: the other one calls it; or 'router: \
+             NAME:PORT' to both"
+                .into(),
+        ),
+        [of_from, _] => {
+            let (with, without) = if of_from { (from, to) } else { (to, from) };
+            let message = format!("{message}, and only '{with}' names a router");
+            (message, format!("add 'router: NAME:PORT' to '{without}', or an address to one"))
+        }
+    };
+    draft.report.error(joined.link.node.span, message, help);
 }
 
 /// What the plan says of hosts.

@@ -93,6 +93,24 @@ fn the_command_line_changes_where_hosts_are() {
 }
 
 #[test]
+fn two_hosts_need_no_address_if_both_call_a_router() {
+    let by_router = ["cell: {address: 'cell.local:7447'}", "office: {}"];
+    let spec = by_router.iter().fold(CELL.to_owned(), |spec, host| {
+        let name = host.split(':').next().expect("a name");
+        spec.replace(host, &format!("{name}: {{router: 'router.local:7447'}}"))
+    });
+    let routers = |plan: &Plan| -> Vec<Option<String>> {
+        plan.hosts.all.iter().map(|host| host.router.clone()).collect()
+    };
+    let plan_of = plan(&spec);
+    let router = Some("router.local:7447".to_owned());
+    assert_eq!(routers(&plan_of), [router.clone(), router, None]);
+    assert_eq!(plan_of.hosts.all[0].listen, None);
+    // By which way they speak does not part them.
+    assert_eq!(plan_of.hosts.version, plan(CELL).hosts.version);
+}
+
+#[test]
 fn the_part_of_a_host_has_its_nodes_and_one_for_all_others() {
     let cell = part(CELL, "cell");
     assert_eq!(names(&cell), ["limiter", "second", "log", "others"]);

@@ -16,9 +16,9 @@ use x509_parser::prelude::{FromDer as _, GeneralName, ParsedExtension, X509Certi
 
 use crate::setting::TlsFiles;
 
-/// Whether the certificate may be shown by `host`: in time, signed by the authority, with the
-/// host's name, and with its key; and for who listens, valid for an address.
-pub(crate) fn check(files: &TlsFiles, host: &str, listens: bool) -> Result<(), String> {
+/// Whether the certificate may be shown by a host: in time, signed by the authority, with one of
+/// the host's `names`, and with its key; and for who listens, valid for an address.
+pub(crate) fn check(files: &TlsFiles, names: &[String], listens: bool) -> Result<(), String> {
     let authority = certificates(&files.authority)?;
     let chain = certificates(&files.certificate)?;
     let key = PrivateKeyDer::from_pem_file(&files.key)
@@ -26,7 +26,7 @@ pub(crate) fn check(files: &TlsFiles, host: &str, listens: bool) -> Result<(), S
     let shown = files.certificate.display();
     let (_, leaf) = X509Certificate::from_der(&chain[0])
         .map_err(|error| format!("no certificate in '{shown}': {error}"))?;
-    named(&leaf, host).map_err(|error| format!("'{shown}': {error}"))?;
+    named(&leaf, names).map_err(|error| format!("'{shown}': {error}"))?;
     in_time(&leaf).map_err(|error| format!("'{shown}': {error}"))?;
 
     let mut roots = RootCertStore::empty();
@@ -69,11 +69,12 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(found)
 }
 
-/// The others know a host by its subject's CN.
-fn named(leaf: &X509Certificate<'_>, host: &str) -> Result<(), String> {
+/// The others, and a router, know a host by its subject's CN.
+fn named(leaf: &X509Certificate<'_>, names: &[String]) -> Result<(), String> {
+    let host = &names[0];
     let name = leaf.subject().iter_common_name().next().and_then(|it| it.as_str().ok());
     match name {
-        Some(name) if name == host => Ok(()),
+        Some(name) if names.iter().any(|it| it == name) => Ok(()),
         Some(name) => Err(format!("its subject's CN is '{name}', this host is '{host}'")),
         None => Err(format!("it has no CN; sign one for '{host}'")),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sinew_hosts::{HEADER_LEN, message_key, stamp_key};
 
-use crate::setting::{MESSAGE_MAX, Setting, TlsFiles};
+use crate::setting::{MESSAGE_MAX, Peer, Setting, TlsFiles, Way, cn};
 
 /// A connection is over when nothing came for so long. Both sides have the same, so that both see
 /// the end at about the same time.
@@ -45,12 +45,18 @@ pub(crate) fn host_of(end: &str) -> Option<u64> {
     u128::from_str_radix(end, 16).ok().map(|it| (it >> 64) as u64)
 }
 
-/// All of it. The end of the connection gets the name `end`.
-pub(crate) fn configuration(setting: &Setting, end: &str) -> String {
+/// All of it, for one way. The end of the connection gets the name `end`.
+///
+/// To a router it is tried once: zenoh opens no client without one. Lost, it is dialled for ever.
+pub(crate) fn configuration(setting: &Setting, way: Way, end: &str) -> String {
+    let is_direct = way == Way::Direct;
     let protocol = if setting.tls.is_some() { "tls" } else { "tcp" };
     let endpoint = |address: &str| quoted(&format!("{protocol}/{address}"));
-    let listen = setting.listen.as_deref().map(endpoint).unwrap_or_default();
-    let dialled: Vec<_> = setting.dialled().map(endpoint).collect();
+    let listen = setting.listen.as_deref().filter(|_| is_direct).map(endpoint).unwrap_or_default();
+    let (mode, dialled, timeout_ms): (_, Vec<_>, _) = match way {
+        Way::Direct => ("peer", setting.dialled().map(endpoint).collect(), -1),
+        Way::Router => ("client", setting.router.as_deref().map(endpoint).into_iter().collect(), 0),
+    };
     let sessions = setting.peers.len() * 2 + 8;
     let ports = setting.outgoing.iter().map(|it| it.bytes);
     let largest = ports.chain(setting.incoming.iter().map(|it| it.bytes)).max().unwrap_or(0);
@@ -60,13 +66,15 @@ pub(crate) fn configuration(setting: &Setting, end: &str) -> String {
     let lease = LEASE.as_millis();
     let buffers = format!("so_sndbuf: {socket}, so_rcvbuf: {socket}");
     let tls = setting.tls.as_ref().map(|it| tls(it, &buffers)).unwrap_or_default();
-    let access = setting.tls.as_ref().map(|_| access(setting)).unwrap_or_default();
+    // Behind a router it is the router that knows who is who.
+    let access = setting.tls.as_ref().filter(|_| is_direct).map(|_| access(setting));
+    let access = access.unwrap_or_default();
     format!(
         r#"{{
-mode: "peer", id: "{end}",
+mode: "{mode}", id: "{end}",
 listen: {{ endpoints: [{listen}], exit_on_failure: true, timeout_ms: 0 }},
 connect: {{
-  endpoints: [{}], exit_on_failure: false, timeout_ms: -1,
+  endpoints: [{}], exit_on_failure: false, timeout_ms: {timeout_ms},
   retry: {{ period_init_ms: 100, period_max_ms: 200, period_increase_factor: 2 }},
 }},
 open: {{ return_conditions: {{ connect_scouted: false, declares: false }} }},
@@ -116,8 +124,9 @@ fn tls(files: &TlsFiles, buffers: &str) -> String {
     )
 }
 
-/// Who may do what: each peer may send under its own name and hear what this host sends, and
-/// nobody may do anything else. Who a peer is says the CN of its certificate.
+/// Who may do what: each peer that is spoken with directly may send under its own name and hear
+/// what this host sends, and nobody may do anything else. Who a peer is says the CN of its
+/// certificate.
 fn access(setting: &Setting) -> String {
     let own = &setting.host;
     // `**` stands for no part that begins with '@'.
@@ -127,7 +136,8 @@ fn access(setting: &Setting) -> String {
     };
     let token = |host: &str| quoted(&alive_key(&setting.graph, host));
     let (mut rules, mut subjects, mut policies) = (String::new(), String::new(), String::new());
-    for (at, peer) in setting.peers.iter().map(|it| &it.name).enumerate() {
+    let direct = |it: &&Peer| setting.way(it) == Way::Direct;
+    for (at, peer) in setting.peers.iter().filter(direct).map(|it| &it.name).enumerate() {
         let rows = [
             ("ingress", r#""put""#, keys(peer)),
             ("egress", r#""declare_subscriber""#, keys(peer)),
@@ -150,7 +160,7 @@ fn access(setting: &Setting) -> String {
         let _ = writeln!(
             subjects,
             r#"{{ id: "h{at}", cert_common_names: [{}], link_protocols: ["tls"] }},"#,
-            quoted(peer)
+            cn(&setting.graph, peer).map(|it| quoted(&it)).join(", ")
         );
         let names = names.join(", ");
         let _ = writeln!(policies, r#"{{ rules: [{names}], subjects: ["h{at}"] }},"#);

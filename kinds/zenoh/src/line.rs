@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sinew_hosts::{host_number, stamp_key};
+use sinew_hosts::stamp_key;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Publisher;
 use zenoh::qos::{CongestionControl, Priority};
@@ -13,6 +13,7 @@ use zenoh::sample::Locality;
 use zenoh::{Config, Session, Wait};
 
 use crate::configuration::{alive_key, configuration, end_name, incoming_key, outgoing_key};
+use crate::setting::Way;
 use crate::shared::Shared;
 use crate::waiting::Next;
 
@@ -21,24 +22,32 @@ const REFUSED: Duration = Duration::from_millis(100);
 
 /// A session, and what was declared in it.
 pub(crate) struct Line {
+    /// The place of its way among all.
+    at: usize,
     session: Session,
     alive: LivelinessToken,
     sends: thread::JoinHandle<()>,
 }
 
 impl Line {
-    /// Opens one. Returns at once, whether or not another host is there.
-    pub(crate) fn open(shared: &Arc<Shared>) -> Result<Line, String> {
+    /// Opens one for a way. Returns at once, whether or not another host is there; to a router,
+    /// when it is there, or is not within a second.
+    pub(crate) fn open(shared: &Arc<Shared>, at: usize) -> Result<Line, String> {
         let setting = &shared.setting;
+        let (way, waiting) = &shared.ways[at];
         let end = end_name(shared.own.0, fastrand::u64(1..));
-        let config = Config::from_json5(&configuration(setting, &end))
+        let config = Config::from_json5(&configuration(setting, *way, &end))
             .map_err(|error| format!("zenoh takes no such setting: {error}"))?;
-        let session = zenoh::open(config).wait().map_err(|error| match &setting.listen {
-            Some(address) => format!("cannot listen at '{address}': {error}"),
-            None => format!("cannot begin: {error}"),
-        })?;
+        let failed = |error: zenoh::Error| match (way, &setting.listen, &setting.router) {
+            (Way::Router, _, Some(it)) => {
+                format!("cannot reach the router at '{it}'; it is called until it is there")
+            }
+            (_, Some(it), _) => format!("cannot listen at '{it}': {error}"),
+            _ => format!("cannot begin: {error}"),
+        };
+        let session = zenoh::open(config).wait().map_err(failed)?;
         let said = |error: zenoh::Error| format!("zenoh: {error}");
-        hear(shared, &session).map_err(said)?;
+        hear(shared, *way, &session).map_err(said)?;
         let key = alive_key(&setting.graph, &setting.host);
         let alive = session.liveliness().declare_token(key).wait().map_err(said)?;
         // Stamps go before messages: who waits behind them makes the others' commands old.
@@ -47,13 +56,13 @@ impl Line {
         let ports = (0..setting.outgoing.len())
             .map(|it| publisher(&session, outgoing_key(setting, it), Priority::InteractiveHigh));
         let ports = ports.collect::<Result<Vec<_>, _>>().map_err(said)?;
-        let line = shared.waiting.begin_line();
+        let line = waiting.begin_line();
         let for_thread = Arc::clone(shared);
         let sends = thread::Builder::new()
             .name("mirror-sends".into())
-            .spawn(move || send(&for_thread, line, &stamps, &ports))
+            .spawn(move || send(&for_thread, (at, line), &stamps, &ports))
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Line { session, alive, sends })
+        Ok(Line { at, session, alive, sends })
     }
 
     /// Its session: for questions, without holding the line.
@@ -63,7 +72,8 @@ impl Line {
 
     /// Ends it. Whether that was done in `time`; else it is done some time later.
     pub(crate) fn close(self, shared: &Shared, time: Duration) -> bool {
-        shared.waiting.begin_line();
+        let (way, waiting) = &shared.ways[self.at];
+        waiting.begin_line();
         let (done, closed) = mpsc::channel();
         let close = move || {
             // Both are gone with the session; what zenoh says of it helps nobody.
@@ -74,19 +84,26 @@ impl Line {
         };
         let thread = thread::Builder::new().name("mirror-closes".into()).spawn(close);
         let is_closed = thread.is_ok() && closed.recv_timeout(time).is_ok();
-        for mut peer in shared.peers() {
+        for mut peer in shared.peers_by(*way).map(|it| shared.peer(it)) {
             (peer.is_linked, peer.is_alive) = (false, false);
+        }
+        if *way == Way::Router {
+            shared.set_router(false);
         }
         is_closed
     }
 }
 
-/// Declares what is to be heard. What zenoh calls reads bytes, puts them in their place and
-/// returns: while it works, nothing else comes over that connection. A panic in it would end the
-/// connection's reading for ever.
-fn hear(shared: &Arc<Shared>, session: &Session) -> zenoh::Result<()> {
+/// Declares what is to be heard by a way. What zenoh calls reads bytes, puts them in their place
+/// and returns: while it works, nothing else comes over that connection. A panic in it would end
+/// the connection's reading for ever.
+fn hear(shared: &Arc<Shared>, way: Way, session: &Session) -> zenoh::Result<()> {
     let setting = &shared.setting;
-    for port in 0..setting.incoming.len() {
+    let is_here = |port: &usize| {
+        let from = shared.inboxes[*port].peer;
+        setting.way(&setting.peers[from]) == way
+    };
+    for port in (0..setting.incoming.len()).filter(is_here) {
         let shared = Arc::clone(shared);
         let subscriber = session.declare_subscriber(incoming_key(setting, port));
         let take = move |payload: &zenoh::bytes::ZBytes| {
@@ -97,7 +114,8 @@ fn hear(shared: &Arc<Shared>, session: &Session) -> zenoh::Result<()> {
         let take = move |it: zenoh::sample::Sample| guarded(|| take(it.payload()));
         subscriber.allowed_origin(Locality::Remote).callback(take).background().wait()?;
     }
-    for (peer, name) in setting.peers.iter().map(|it| &it.name).enumerate() {
+    for peer in shared.peers_by(way) {
+        let name = &setting.peers[peer].name;
         let for_stamps = Arc::clone(shared);
         let subscriber = session.declare_subscriber(stamp_key(&setting.graph, name));
         let take = move |payload: &zenoh::bytes::ZBytes| {
@@ -138,15 +156,21 @@ fn publisher(
         .wait()
 }
 
-/// What the sending thread does, until another line begins.
-fn send(shared: &Shared, line: u64, stamps: &Publisher<'_>, ports: &[Publisher<'_>]) {
+/// What the sending thread of a way does, until another line begins.
+fn send(
+    shared: &Shared,
+    (at, line): (usize, u64),
+    stamps: &Publisher<'_>,
+    ports: &[Publisher<'_>],
+) {
+    let waiting = &shared.ways[at].1;
     let period = shared.setting.stamps();
     let mut due = Instant::now();
     loop {
-        match shared.waiting.next(line, due) {
+        match waiting.next(line, due) {
             Next::Message(port, bytes) => {
                 if ports[port].put(bytes).wait().is_err() {
-                    shared.waiting.refused();
+                    waiting.refused();
                 }
             }
             Next::Stamp => {
@@ -164,7 +188,7 @@ pub(crate) fn linked(session: &Session) -> Vec<u64> {
     ends.filter_map(|end| crate::configuration::host_of(&end.to_string())).collect()
 }
 
-/// The numbers of all peers, in their order.
-pub(crate) fn peer_numbers(shared: &Shared) -> Vec<u64> {
-    shared.setting.peers.iter().map(|it| host_number(&it.name)).collect()
+/// Whether a session has a connection to a router. May wait for zenoh.
+pub(crate) fn has_router(session: &Session) -> bool {
+    session.info().routers_zid().wait().next().is_some()
 }

@@ -9,8 +9,7 @@ use sinew_hosts::{MessageHeader, Stamps, Turn};
 use crate::arrivals::Arrivals;
 use crate::certificate;
 use crate::inbox::IncomingCounts;
-use crate::line::Line;
-use crate::seen::HostSeen;
+use crate::seen::{HostSeen, HostState};
 use crate::setting::Setting;
 use crate::shared::{Shared, unix_ns};
 use crate::watch::Watched;
@@ -21,9 +20,9 @@ use crate::watch::Watched;
 /// ([`Stamps`]): [`begin`](Mirror::begin), then read and [`send`](Mirror::send) all that is there,
 /// then [`end`](Mirror::end).
 pub struct Mirror {
-    watched: Arc<Watched>,
-    /// Watches the session.
-    watcher: Option<thread::JoinHandle<()>>,
+    shared: Arc<Shared>,
+    /// The session of each way, and who watches it.
+    watched: Vec<(Arc<Watched>, thread::JoinHandle<()>)>,
     stamps: Stamps,
     turn: Option<Turn>,
     /// Messages sent so far, of each outgoing port.
@@ -56,7 +55,7 @@ impl Mirror {
     pub fn open(setting: &Setting) -> Result<Mirror, String> {
         setting.check()?;
         if let Some(tls) = &setting.tls {
-            certificate::check(tls, &setting.host, setting.listen.is_some())?;
+            certificate::check(tls, &setting.own_names(), setting.listen.is_some())?;
         }
         if let Some(address) = &setting.listen {
             // Only for the error, which zenoh tells at greater length.
@@ -66,36 +65,39 @@ impl Mirror {
         // A life is never zero, which is what a header of nobody has.
         let shared = Arc::new(Shared::new(setting, fastrand::u64(1..)));
         let arrivals = shared.arrivals.clone();
-        let line = Line::open(&shared)?;
-        let watched = Arc::new(Watched::new(shared, line));
+        let mut mirror = Mirror {
+            shared,
+            watched: vec![],
+            stamps: Stamps::default(),
+            turn: None,
+            sequences: vec![0; setting.outgoing.len()],
+            arrivals,
+        };
+        (0..mirror.shared.ways.len()).try_for_each(|at| mirror.watch(at))?;
+        Ok(mirror)
+    }
+
+    /// Opens the session of a way, and has it watched.
+    fn watch(&mut self, at: usize) -> Result<(), String> {
+        let watched = Arc::new(Watched::open(&self.shared, at)?);
         let for_thread = Arc::clone(&watched);
         let watcher = thread::Builder::new()
             .name("mirror-watches".into())
             .spawn(move || for_thread.watch())
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Mirror {
-            watched,
-            watcher: Some(watcher),
-            stamps: Stamps::default(),
-            turn: None,
-            sequences: vec![0; setting.outgoing.len()],
-            arrivals,
-        })
-    }
-
-    fn shared(&self) -> &Shared {
-        &self.watched.shared
+        self.watched.push((watched, watcher));
+        Ok(())
     }
 
     /// The number of this life of this host.
     pub fn life(&self) -> u64 {
-        self.shared().own.1
+        self.shared.own.1
     }
 
     /// Begins a turn: before the first message is read.
     pub fn begin(&mut self) {
-        let version = self.shared().setting.version;
-        let heard: Vec<_> = self.shared().peers().filter_map(|it| it.echo(version)).collect();
+        let version = self.shared.setting.version;
+        let heard: Vec<_> = self.shared.peers().filter_map(|it| it.echo(version)).collect();
         heard.into_iter().for_each(|(echo, _)| self.stamps.hear(echo));
         self.turn = Some(self.stamps.begin());
     }
@@ -106,7 +108,7 @@ impl Mirror {
     /// # Panics
     /// If the message has another length than those of the port.
     pub fn send(&mut self, outgoing: usize, message: &[u8]) -> bool {
-        let port = &self.shared().setting.outgoing[outgoing];
+        let port = &self.shared.setting.outgoing[outgoing];
         assert_eq!(message.len(), port.bytes, "bytes of '{}.{}'", port.node, port.port);
         self.sequences[outgoing] += 1;
         let header = MessageHeader {
@@ -115,7 +117,11 @@ impl Mirror {
             sent_unix_ns: unix_ns(),
             echoes: self.stamps.echoes().to_vec(),
         };
-        self.shared().waiting.put(outgoing, header.write(message))
+        let bytes = header.write(message);
+        // There is at least one way.
+        let (first, others) = (&self.shared.ways[0].1, &self.shared.ways[1..]);
+        let had_room = others.iter().all(|(_, waiting)| waiting.put(outgoing, bytes.clone()));
+        first.put(outgoing, bytes) && had_room
     }
 
     /// Ends the turn: after the last message was read.
@@ -132,7 +138,7 @@ impl Mirror {
     /// # Panics
     /// If `bytes` has another length than the messages of the port.
     pub fn receive(&mut self, incoming: usize, bytes: &mut [u8]) -> Option<u64> {
-        let shared = self.shared();
+        let shared = &self.shared;
         let port = &shared.setting.incoming[incoming];
         assert_eq!(bytes.len(), port.bytes, "bytes of '{}.{}'", port.node, port.port);
         shared.inboxes[incoming].take(shared.now_ns(), bytes)
@@ -151,29 +157,34 @@ impl Mirror {
 
     /// The other hosts, in the setting's order.
     pub fn hosts(&self) -> Vec<HostSeen> {
-        let (setting, now_ns) = (&self.shared().setting, self.shared().now_ns());
-        let peers = self.shared().peers().zip(&setting.peers);
+        let (setting, now_ns) = (&self.shared.setting, self.shared.now_ns());
+        let peers = self.shared.peers().zip(&setting.peers);
         peers.map(|(seen, peer)| seen.show(&peer.name, setting.version, now_ns)).collect()
+    }
+
+    /// The router, if it calls one: `Heard` while it is connected.
+    pub fn router(&self) -> Option<HostState> {
+        self.shared.setting.router.as_ref().map(|_| self.shared.router())
     }
 
     /// What became of messages.
     pub fn counted(&self) -> MirrorCounts {
-        let shared = self.shared();
+        let shared = &self.shared;
         let mut incoming = IncomingCounts::default();
         shared.inboxes.iter().for_each(|it| incoming.add(&it.counts()));
-        let (reopened, trouble) = self.watched.reopened();
+        let sessions: Vec<_> = self.watched.iter().map(|it| it.0.reopened()).collect();
         MirrorCounts {
             incoming,
-            unsent: shared.waiting.unsent(),
+            unsent: shared.ways.iter().map(|(_, waiting)| waiting.unsent()).sum(),
             malformed_stamps: shared.malformed_stamps(),
-            reopened,
-            trouble,
+            reopened: sessions.iter().map(|it| it.0).sum(),
+            trouble: sessions.into_iter().find_map(|it| it.1),
         }
     }
 
     /// What became of those of one incoming port.
     pub fn counted_at(&self, incoming: usize) -> IncomingCounts {
-        self.shared().inboxes[incoming].counts()
+        self.shared.inboxes[incoming].counts()
     }
 
     /// Ends it: the others see at once that it goes. Waits a few seconds at most.
@@ -184,9 +195,9 @@ impl Mirror {
 
 impl Drop for Mirror {
     fn drop(&mut self) {
-        self.watched.close();
-        // It may be at an end of a session that takes long; it ends by itself then.
-        if let Some(watcher) = self.watcher.take().filter(|it| it.is_finished()) {
+        self.watched.iter().for_each(|(watched, _)| watched.close());
+        // One may be at an end of a session that takes long; it ends by itself then.
+        for (_, watcher) in self.watched.drain(..).filter(|(_, watcher)| watcher.is_finished()) {
             let _ = watcher.join();
         }
     }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use sinew_control::status::{HostState as Shown, HostStatus};
+use sinew_control::status::{HostState as Shown, HostStatus, ROUTER};
 use sinew_control::{Request, Supervisor};
 use sinew_core::catalogue::{Direction, Kind, RunsIn};
 use sinew_core::clock::now_ns;
@@ -58,7 +58,11 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
 /// What the plan says of this host and the others.
 fn setting(plan: &Plan, own: &Host, base: &Path) -> Setting {
     let others = plan.hosts.all.iter().filter(|host| host.name != own.name);
-    let peer = |host: &Host| Peer { name: host.name.clone(), address: host.address.clone() };
+    let peer = |host: &Host| Peer {
+        name: host.name.clone(),
+        address: host.address.clone(),
+        calls_router: host.router.is_some(),
+    };
     let file = |file: &String| base.join(file);
     let tls = own.tls.as_ref().map(|tls| TlsFiles {
         authority: file(&tls.ca),
@@ -70,6 +74,7 @@ fn setting(plan: &Plan, own: &Host, base: &Path) -> Setting {
         host: own.name.clone(),
         version: plan.hosts.version,
         listen: own.listen.clone(),
+        router: own.router.clone(),
         peers: others.map(peer).collect(),
         tls,
         outgoing: ports(plan, Direction::In).map(|links| outgoing(&links)).collect(),
@@ -140,8 +145,9 @@ struct OtherHosts {
 
 impl Service for OtherHosts {
     fn check(&self, _plan: &Plan, _node: usize) -> Result<(), Vec<Refusal>> {
-        let Setting { tls, host, listen, .. } = &self.setting;
-        let checked = tls.as_ref().map(|tls| certificate::check(tls, host, listen.is_some()));
+        let Setting { tls, listen, .. } = &self.setting;
+        let names = self.setting.own_names();
+        let checked = tls.as_ref().map(|tls| certificate::check(tls, &names, listen.is_some()));
         let wrong = |why: String| vec![Fault::new(Cause::Error, format_args!("{why}")).into()];
         checked.transpose().map(drop).map_err(wrong)
     }
@@ -256,8 +262,14 @@ impl Word {
     }
 
     fn tell(&mut self, mirror: &Mirror, setting: &Setting, io: &mut ServiceIo) {
-        let hosts: Vec<HostStatus> =
+        let mut hosts: Vec<HostStatus> =
             mirror.hosts().iter().map(|seen| status(seen, mirror, setting)).collect();
+        let router = mirror.router().map(|state| HostStatus {
+            name: ROUTER.into(),
+            state: shown(state),
+            ..HostStatus::default()
+        });
+        hosts.extend(router);
         let counted = mirror.counted();
         let lost = hosts.iter().map(|host| host.late + host.lost + host.refused).sum();
         io.lose(lost - std::mem::replace(&mut self.lost, lost));
@@ -273,16 +285,20 @@ impl Word {
     }
 }
 
+fn shown(state: HostState) -> Shown {
+    match state {
+        HostState::Unheard => Shown::Unheard,
+        HostState::Heard => Shown::Heard,
+        HostState::Silent => Shown::Silent,
+        HostState::OtherVersion(_) => Shown::OtherGraph,
+    }
+}
+
 /// What is shown of a host.
 fn status(seen: &HostSeen, mirror: &Mirror, setting: &Setting) -> HostStatus {
     let mut status = HostStatus {
         name: seen.name.clone(),
-        state: match seen.state {
-            HostState::Unheard => Shown::Unheard,
-            HostState::Heard => Shown::Heard,
-            HostState::Silent => Shown::Silent,
-            HostState::OtherVersion(_) => Shown::OtherGraph,
-        },
+        state: shown(seen.state),
         heard_ms: seen.silent_ns.map(|ns| ns / 1_000_000),
         round_trip_us: seen.round_trip_ns.map(|ns| ns / 1000),
         ..HostStatus::default()

@@ -27,6 +27,8 @@ pub struct Setting {
     pub version: u64,
     /// Where it listens, such as `0.0.0.0:7447`; `None`: it only dials.
     pub listen: Option<String>,
+    /// The router that it calls, such as `10.0.0.1:7447`, if it calls one.
+    pub router: Option<String>,
     /// Every other host of the graph.
     pub peers: Vec<Peer>,
     /// Both sides show a certificate; `None`: anyone who reaches the port is believed.
@@ -49,6 +51,17 @@ pub struct Peer {
     /// before the port, which is no number of IPv6 then, for zenoh checks none. Given for exactly
     /// those hosts that listen: both sides decide by it who dials.
     pub address: Option<String>,
+    /// It calls a router, too: then both speak through it, whatever the address.
+    pub calls_router: bool,
+}
+
+/// How a host speaks with another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// One of them dials the other.
+    Direct,
+    /// Both have dialled a router.
+    Router,
 }
 
 /// Files in PEM.
@@ -58,7 +71,8 @@ pub struct TlsFiles {
     /// has a certificate of it may join the handshake, though no more.
     pub authority: PathBuf,
     /// This host's certificate, and those between it and the authority, if any. Its subject's CN
-    /// is the host's name; it is for servers and clients.
+    /// is the host's name or `GRAPH@HOST`, with a router the latter, for a router knows hosts of
+    /// several graphs; it is for servers and clients.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
@@ -120,8 +134,10 @@ impl Setting {
             return Err(format!("there are two hosts '{}'", twice.name));
         }
         for peer in &self.peers {
-            peer.address.iter().try_for_each(|it| reachable(&peer.name, it, self.tls.is_some()))?;
+            let it = format!("host '{}'", peer.name);
+            peer.address.iter().try_for_each(|to| reachable(&it, to, self.tls.is_some()))?;
         }
+        self.router.iter().try_for_each(|to| reachable("the router", to, self.tls.is_some()))?;
         for port in &self.incoming {
             let IncomingPort { from, node, port, capacity, newest_only, .. } = port;
             if self.peer(from).is_none() {
@@ -139,6 +155,31 @@ impl Setting {
         self.peers.iter().position(|it| it.name == name)
     }
 
+    /// How it speaks with a peer.
+    pub(crate) fn way(&self, peer: &Peer) -> Way {
+        match self.router.is_some() && peer.calls_router {
+            true => Way::Router,
+            false => Way::Direct,
+        }
+    }
+
+    /// All ways that it speaks by. Who listens is heard by other programs, too.
+    pub(crate) fn ways(&self) -> Vec<Way> {
+        let is_direct = |it: &Peer| self.way(it) == Way::Direct;
+        let dials_or_listens = self.listen.is_some() || self.peers.iter().any(is_direct);
+        let direct = (dials_or_listens || self.router.is_none()).then_some(Way::Direct);
+        direct.into_iter().chain(self.router.as_ref().map(|_| Way::Router)).collect()
+    }
+
+    /// The CN that its certificate may bear; the first one is to be preferred.
+    pub(crate) fn own_names(&self) -> Vec<String> {
+        let mut names = cn(&self.graph, &self.host).to_vec();
+        if self.router.is_some() {
+            names.remove(0);
+        }
+        names
+    }
+
     /// Between two stamps of this host: a quarter of what the strictest of its ports takes.
     pub(crate) fn stamps(&self) -> Duration {
         let strictest = self.incoming.iter().filter_map(|it| it.after_ns).min();
@@ -151,8 +192,14 @@ impl Setting {
         let dials = |peer: &&Peer| {
             dials((&self.host, self.listen.is_some()), (&peer.name, peer.address.is_some()))
         };
-        self.peers.iter().filter(dials).filter_map(|it| it.address.as_deref())
+        let direct = self.peers.iter().filter(|it| self.way(it) == Way::Direct);
+        direct.filter(dials).filter_map(|it| it.address.as_deref())
     }
+}
+
+/// The CN that the certificate of a host may bear.
+pub(crate) fn cn(graph: &str, host: &str) -> [String; 2] {
+    [host.to_owned(), format!("{graph}@{host}")]
 }
 
 /// Whether the first of two hosts dials the second, each with whether it listens. One of them does:
@@ -163,14 +210,14 @@ fn dials(own: (&str, bool), other: (&str, bool)) -> bool {
 }
 
 /// Whether an address can be dialled; zenoh would try a wrong one for ever, without a word.
-fn reachable(name: &str, address: &str, with_tls: bool) -> Result<(), String> {
+fn reachable(it: &str, address: &str, with_tls: bool) -> Result<(), String> {
     let parts = address.rsplit_once(':').filter(|it| !it.0.is_empty());
     match parts.and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?))) {
-        Some((host, _)) if with_tls && host.starts_with('[') => Err(format!(
-            "host '{name}': zenoh cannot check a certificate for '{host}'; give a name instead"
-        )),
+        Some((host, _)) if with_tls && host.starts_with('[') => {
+            Err(format!("{it}: zenoh cannot check a certificate for '{host}'; give a name instead"))
+        }
         Some(_) => Ok(()),
-        None => Err(format!("host '{name}': '{address}' is no address with a port")),
+        None => Err(format!("{it}: '{address}' is no address with a port")),
     }
 }
 
@@ -224,7 +271,8 @@ mod tests {
             host: "a".into(),
             version: 1,
             listen: None,
-            peers: vec![Peer { name: "b".into(), address: None }],
+            router: None,
+            peers: vec![Peer { name: "b".into(), address: None, calls_router: false }],
             tls: None,
             outgoing: vec![],
             incoming: afters.iter().copied().map(port).collect(),
@@ -241,5 +289,8 @@ mod tests {
         wrong = setting(&[None]);
         wrong.peers[0].name = "a".into();
         assert!(wrong.check().is_err_and(|it| it.contains("two hosts 'a'")));
+        wrong = setting(&[None]);
+        wrong.router = Some("router".into());
+        assert!(wrong.check().is_err_and(|it| it.contains("the router: 'router' is no address")));
     }
 }

@@ -9,8 +9,8 @@ use sinew_hosts::{MessageHeader, host_number};
 use crate::arrivals::Arrivals;
 use crate::frame::{STAMP_LEN_MAX, StampFrame};
 use crate::inbox::Inbox;
-use crate::seen::Seen;
-use crate::setting::{IncomingPort, Setting};
+use crate::seen::{HostState, Seen};
+use crate::setting::{IncomingPort, Setting, Way};
 use crate::waiting::Waiting;
 
 /// Everything that outlives a connection.
@@ -20,9 +20,11 @@ pub(crate) struct Shared {
     /// This host's number, and its life.
     pub(crate) own: (u64, u64),
     pub(crate) inboxes: Vec<Inbox>,
-    pub(crate) waiting: Waiting,
+    /// The ways that it speaks by, and what waits at each.
+    pub(crate) ways: Vec<(Way, Waiting)>,
     pub(crate) arrivals: Arrivals,
     peers: Vec<Mutex<Seen>>,
+    router: Mutex<HostState>,
     /// Stamp frames that were said.
     stamps: AtomicU64,
     malformed_stamps: AtomicU64,
@@ -30,7 +32,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(setting: &Setting, life: u64) -> Shared {
-        let own = (host_number(&setting.host), life);
+        let (own, ports) = ((host_number(&setting.host), life), setting.outgoing.len());
         let inbox = |port: &IncomingPort| {
             // The setting was checked.
             let peer = setting.peer(&port.from).unwrap_or_default();
@@ -39,9 +41,10 @@ impl Shared {
         Shared {
             own,
             inboxes: setting.incoming.iter().map(inbox).collect(),
-            waiting: Waiting::new(setting.outgoing.len()),
+            ways: setting.ways().into_iter().map(|it| (it, Waiting::new(ports))).collect(),
             arrivals: Arrivals::default(),
             peers: setting.peers.iter().map(|_| Mutex::default()).collect(),
+            router: Mutex::new(HostState::Unheard),
             stamps: AtomicU64::new(0),
             malformed_stamps: AtomicU64::new(0),
             setting: setting.clone(),
@@ -59,6 +62,27 @@ impl Shared {
 
     pub(crate) fn peers(&self) -> impl Iterator<Item = MutexGuard<'_, Seen>> {
         (0..self.peers.len()).map(|it| self.peer(it))
+    }
+
+    /// The peers that are spoken with by one way, by their places.
+    pub(crate) fn peers_by(&self, way: Way) -> impl Iterator<Item = usize> {
+        let peers = self.setting.peers.iter().enumerate();
+        peers.filter(move |(_, it)| self.setting.way(it) == way).map(|(at, _)| at)
+    }
+
+    /// Whether the router is there.
+    pub(crate) fn router(&self) -> HostState {
+        *self.router.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The router is connected, or is not.
+    pub(crate) fn set_router(&self, is_linked: bool) {
+        let mut router = self.router.lock().unwrap_or_else(PoisonError::into_inner);
+        *router = match (is_linked, *router) {
+            (true, _) => HostState::Heard,
+            (false, HostState::Heard) => HostState::Silent,
+            (false, before) => before,
+        };
     }
 
     /// Whether so many bytes can be a stamp frame; what cannot is counted, and not looked at.

@@ -4,9 +4,12 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use sinew_hosts::host_number;
+use zenoh::Session;
+
 use crate::configuration::LEASE;
 use crate::line::{self, Line};
-use crate::seen::Seen;
+use crate::setting::Way;
 use crate::shared::Shared;
 
 /// A peer with an open connection that is silent for so long, or a message that is being sent for
@@ -19,9 +22,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Most that an end is waited for; zenoh takes long while it dials somebody who is not there.
 const CLOSE: Duration = Duration::from_secs(3);
 
-/// A mirror's session, and what is to be with it.
+/// A mirror's session for one of its ways, and what is to be with it.
 pub(crate) struct Watched {
     pub(crate) shared: Arc<Shared>,
+    /// The place of the way among all.
+    at: usize,
     state: Mutex<Care>,
     wake: Condvar,
 }
@@ -35,9 +40,13 @@ struct Care {
 }
 
 impl Watched {
-    pub(crate) fn new(shared: Arc<Shared>, line: Line) -> Watched {
-        let care = Care { line: Some(line), is_over: false, reopened: 0, trouble: None };
-        Watched { shared, state: Mutex::new(care), wake: Condvar::new() }
+    /// Opens the session. That to a router is opened while it is watched, for a router may be away.
+    pub(crate) fn open(shared: &Arc<Shared>, at: usize) -> Result<Watched, String> {
+        let is_direct = shared.ways[at].0 == Way::Direct;
+        let line = is_direct.then(|| Line::open(shared, at)).transpose()?;
+        let care = Care { line, is_over: false, reopened: 0, trouble: None };
+        let (state, wake) = (Mutex::new(care), Condvar::new());
+        Ok(Watched { shared: Arc::clone(shared), at, state, wake })
     }
 
     fn care(&self) -> MutexGuard<'_, Care> {
@@ -64,8 +73,10 @@ impl Watched {
 
     /// Watches until [`close`](Watched::close).
     pub(crate) fn watch(&self) {
-        let mut doubts = Doubts::new(self.shared.setting.peers.len());
-        let numbers = line::peer_numbers(&self.shared);
+        let mut doubts = Doubts::new(self.shared.peers_by(self.shared.ways[self.at].0).count());
+        if self.care().line.is_none() {
+            self.renew();
+        }
         loop {
             let care = self.care();
             let waited = self.wake.wait_timeout_while(care, LEASE, |care| !care.is_over);
@@ -77,33 +88,47 @@ impl Watched {
             // Nobody waits for the answer but this thread.
             drop(care);
             let Some(session) = session else {
-                self.open();
+                self.renew();
                 continue;
             };
-            let linked = line::linked(&session);
+            let peers = self.look(&session);
             drop(session);
-            let now_ns = self.shared.now_ns();
-            let look = |(mut peer, number): (MutexGuard<'_, Seen>, &u64)| {
-                peer.is_linked = linked.contains(number);
-                (peer.is_linked, peer.silent_ns(now_ns))
-            };
-            let peers: Vec<_> = self.shared.peers().zip(&numbers).map(look).collect();
-            let busy = self.shared.waiting.busy().map(|it| it.elapsed());
+            let busy = self.shared.ways[self.at].1.busy().map(|it| it.elapsed());
             if doubts.is_dead(Instant::now(), &peers, busy) {
                 self.reopen();
             }
         }
     }
 
+    /// Of each peer of the way: whether a connection to it is open, and how long it is silent.
+    /// Behind a router one is connected whose token the router shows.
+    fn look(&self, session: &Session) -> Vec<(bool, Option<u64>)> {
+        let way = self.shared.ways[self.at].0;
+        let is_router = way == Way::Router;
+        let has_router = is_router && line::has_router(session);
+        let linked = if is_router { vec![] } else { line::linked(session) };
+        if is_router {
+            self.shared.set_router(has_router);
+        }
+        let now_ns = self.shared.now_ns();
+        let look = |at: usize| {
+            let number = host_number(&self.shared.setting.peers[at].name);
+            let mut peer = self.shared.peer(at);
+            peer.is_linked = linked.contains(&number) || has_router && peer.is_alive;
+            (peer.is_linked, peer.silent_ns(now_ns))
+        };
+        self.shared.peers_by(way).map(look).collect()
+    }
+
     fn reopen(&self) {
         let Some(line) = self.care().line.take() else { return };
         line.close(&self.shared, CLOSE);
         self.care().reopened += 1;
-        self.open();
+        self.renew();
     }
 
-    fn open(&self) {
-        let opened = Line::open(&self.shared);
+    fn renew(&self) {
+        let opened = Line::open(&self.shared, self.at);
         let mut care = self.care();
         match opened {
             Ok(line) if care.is_over => {

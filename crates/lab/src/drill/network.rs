@@ -77,12 +77,18 @@ impl Network {
     /// Of the graph in `file`, of which the part of host `own` is drilled.
     ///
     /// # Errors
-    /// The hosts have certificates, or no port is free.
+    /// The hosts have certificates or call a router, or no port is free.
     pub fn new(plan: &Plan, own: &str, file: &Path, set: &[String]) -> Result<Network, String> {
         let hosts = &plan.hosts.all;
         if hosts.iter().any(|host| host.tls.is_some()) {
             return Err("a drill has all hosts on this machine, at addresses that their \
                         certificates do not name; drill a copy of the graph without 'tls'"
+                .into());
+        }
+        if hosts.iter().any(|host| host.router.is_some()) {
+            return Err("a drill cuts lines between two hosts, and would call the router of the \
+                        real ones: it drills no host that calls a router; drill a copy of the \
+                        graph with 'address' in place of 'router'"
                 .into());
         }
         let cannot = |error: io::Error| format!("no line to another host: {error}");

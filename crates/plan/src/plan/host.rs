@@ -31,6 +31,8 @@ pub struct Host {
     pub address: Option<String>,
     /// Where it listens: `ADDRESS:PORT`; `None`: at no address, for it has none.
     pub listen: Option<String>,
+    /// The router that it calls: `NAME:PORT`. Two hosts that both call one speak through it.
+    pub router: Option<String>,
     /// What it shows the others, and by what it knows them; `None`: all is said in the open.
     pub tls: Option<HostTls>,
 }

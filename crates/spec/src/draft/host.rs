@@ -10,6 +10,8 @@ use crate::keys;
 /// A host.
 pub(crate) struct Host<'a> {
     pub(crate) name: Named<'a>,
+    /// Where it names a router.
+    pub(crate) router: Option<Span>,
     pub(crate) plan: plan::Host,
 }
 
@@ -20,6 +22,7 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Host<'a> {
     let fields = Fields::new(&entry.value, &keys::HOST, &[], entry.span, report);
     let address = fields.text("address").filter(|named| is_address(*named, false, report));
     let listen = fields.text("listen").filter(|named| is_address(*named, true, report));
+    let router = fields.text("router").filter(|named| is_address(*named, false, report));
     if let (None, Some(listen)) = (address, listen) {
         let message = format!("host '{}' listens, and the others do not know where", name.text);
         report.error(listen.span, message, "add 'address: NAME:PORT', where they reach it");
@@ -32,11 +35,13 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Host<'a> {
     };
     Host {
         name,
+        router: router.map(|named| named.span),
         plan: plan::Host {
             name: entry.key.clone(),
             span: entry.span,
             address: address.map(text),
             listen: listen.map(text).or_else(any),
+            router: router.map(text),
             tls: fields.entry("tls").map(|_| tls(&fields.inner("tls"))),
         },
     }

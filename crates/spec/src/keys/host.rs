@@ -16,13 +16,19 @@ pub(crate) static HOST: Table = Table {
             "address",
             Shape::Value(ParameterType::Text),
             "Where the others reach it: NAME:PORT. Of two hosts with links between them one must \
-             have it.",
+             have it, or both a 'router'.",
         ),
         optional(
             "listen",
             Shape::Value(ParameterType::Text),
             "Where it listens: ADDRESS:PORT. Default: at all its addresses, at the port of \
              'address'.",
+        ),
+        optional(
+            "router",
+            Shape::Value(ParameterType::Text),
+            "A router of Zenoh that it calls: NAME:PORT. Two hosts that both name one speak \
+             through it.",
         ),
         optional(
             "tls",
@@ -45,8 +51,8 @@ static TLS: Table = Table {
         required(
             "certificate",
             Shape::Value(ParameterType::Path),
-            "Its own certificate, a PEM file: its CN is the host's name, and it names \
-             the 'address', too.",
+            "Its own certificate, a PEM file: its CN is the host's name (with a router \
+             GRAPH@HOST), and it names the 'address', too.",
         ),
         required("key", Shape::Value(ParameterType::Path), "The key of that, a PEM file."),
     ],

@@ -175,6 +175,7 @@ fn host(host: &Host) -> Json {
         "name": host.name,
         "address": host.address,
         "listen": host.listen,
+        "router": host.router,
         "tls": host.tls.is_some(),
     })
 }

@@ -3,7 +3,8 @@
 use ratatui::style::Style;
 use ratatui::text::Line;
 use sinew_control::status::{
-    DomainRole, DomainStatus, HostState, LinkStatus, Phase, PoolChange, Status, ThreadStatus,
+    DomainRole, DomainStatus, HostState, LinkStatus, Phase, PoolChange, ROUTER, Status,
+    ThreadStatus,
 };
 use sinew_figures::short::rate;
 
@@ -233,10 +234,15 @@ fn hosts(status: &Status, theme: Theme) -> Rows {
             HostState::Unheard => theme.caution(),
             HostState::Silent | HostState::OtherGraph => theme.bad(),
         };
+        let word = match (host.name.as_str(), host.state) {
+            (ROUTER, HostState::Heard) => "connected",
+            (ROUTER, _) => "not connected",
+            _ => host.state.word(),
+        };
         let heard = host.heard_ms.map(|ms| format!("{} ago", elapsed(ms)));
         rows.add([
             Cell::new(&host.name),
-            Cell::styled(host.state.word(), look),
+            Cell::styled(word, look),
             Cell::figure(known(heard)),
             Cell::figure(known(host.round_trip_us)),
             Cell::count(host.late, theme),

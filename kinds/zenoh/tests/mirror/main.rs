@@ -3,6 +3,7 @@
 mod outage;
 mod proxy;
 mod python;
+mod router;
 mod stage;
 mod strangers;
 mod tls;

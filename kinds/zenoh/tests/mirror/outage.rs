@@ -5,8 +5,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sinew_zenoh::Mirror;
+use zenoh::Session;
 
 use crate::proxy::Proxy;
+use crate::router::{guarded, router};
 use crate::stage::{free_address, incoming, now_ns, outgoing, said_ns, setting, turn, until};
 use crate::tls::Authority;
 
@@ -34,20 +36,30 @@ struct Pair {
     receiver: Mirror,
     sender: Mirror,
     shown: Shown,
+    _router: Option<Session>,
 }
 
 impl Pair {
-    fn open(authority: Option<&Authority>) -> Pair {
+    /// The sender dials the receiver, or both a router; what fails is the sender's line.
+    fn open(authority: Option<&Authority>, with_router: bool) -> Pair {
         let address = free_address();
         let proxy = Proxy::to(&address);
-        let mut a = setting("a", Some(&address), &[("b", None)]);
-        let mut b = setting("b", None, &[("a", Some(&proxy.address))]);
-        b.outgoing.push(outgoing("x", 8));
-        a.incoming = vec![incoming("b", "x", 8, Some(AFTER_MS)), incoming("b", "x", 8, None)];
-        a.tls = authority.map(|it| it.sign("a", "a", 2100));
-        b.tls = authority.map(|it| it.sign("b", "b", 2100));
-        let (receiver, sender) = (Mirror::open(&a).expect("a"), Mirror::open(&b).expect("b"));
-        Pair { proxy, receiver, sender, shown: Shown::default() }
+        let mut cell = setting("cell", Some(&address), &[("office", None)]);
+        let mut office = setting("office", None, &[("cell", Some(&proxy.address))]);
+        office.outgoing.push(outgoing("x", 8));
+        cell.incoming =
+            [Some(AFTER_MS), None].map(|after_ms| incoming("office", "x", 8, after_ms)).to_vec();
+        cell.tls = authority.map(|it| it.sign("g@cell", "cell", 2100));
+        office.tls = authority.map(|it| it.sign("g@office", "office", 2100));
+        let router = with_router.then(|| {
+            cell.listen = None;
+            (cell.router, office.router) = (Some(address.clone()), Some(proxy.address.clone()));
+            (cell.peers[0].calls_router, office.peers[0].calls_router) = (true, true);
+            authority.map_or_else(|| router(&address), |it| guarded(&address, "g", it))
+        });
+        let (receiver, sender) = (Mirror::open(&cell), Mirror::open(&office));
+        let (receiver, sender) = (receiver.expect("a host"), sender.expect("a host"));
+        Pair { proxy, receiver, sender, shown: Shown::default(), _router: router }
     }
 
     /// The sender writes what time it is, the receiver takes what is there.
@@ -116,9 +128,9 @@ fn nothing_old_is_obeyed_after_an_outage() {
     let outages: u64 = outages.unwrap_or(12);
     let run = |seed: u64| {
         let mut random = fastrand::Rng::with_seed(seed);
-        // Every second pair over TLS.
+        // Every second pair over TLS; half of the pairs through a router.
         let authority = (seed % 2 == 1).then(Authority::new);
-        let mut pair = Pair::open(authority.as_ref());
+        let mut pair = Pair::open(authority.as_ref(), seed >= PAIRS / 2);
         pair.talks();
         (0..outages.div_ceil(PAIRS)).for_each(|_| {
             pair.outage(ways(&mut random), length(&mut random));

@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use sinew_zenoh::{IncomingPort, Mirror, OutgoingPort, Peer, Setting};
+use sinew_zenoh::{IncomingPort, Mirror, OutgoingPort, Peer, Setting, TlsFiles};
 use zenoh::{Config, Session, Wait};
 
 /// What a test waits for comes long before.
@@ -52,12 +53,14 @@ pub(crate) fn setting(host: &str, listen: Option<&str>, peers: &[(&str, Option<&
     let peer = |(name, address): &(&str, Option<&str>)| Peer {
         name: (*name).into(),
         address: address.map(str::to_owned),
+        calls_router: false,
     };
     Setting {
         graph: "g".into(),
         host: host.into(),
         version: 1,
         listen: listen.map(str::to_owned),
+        router: None,
         peers: peers.iter().map(peer).collect(),
         tls: None,
         outgoing: vec![],
@@ -108,9 +111,13 @@ pub(crate) fn numbers(mirror: &mut Mirror, incoming: usize) -> Vec<u64> {
 
 /// A session of somebody who is no host, with more settings of zenoh.
 pub(crate) fn stranger(addresses: &[&str], more: &str) -> Session {
+    somebody("peer", addresses, more)
+}
+
+fn somebody(mode: &str, addresses: &[&str], more: &str) -> Session {
     let endpoints: Vec<_> = addresses.iter().map(|it| format!("\"{it}\"")).collect();
     let text = format!(
-        "{{ mode: \"peer\", listen: {{ endpoints: [] }}, {more} \
+        "{{ mode: \"{mode}\", listen: {{ endpoints: [] }}, {more} \
          connect: {{ endpoints: [{}], exit_on_failure: false, timeout_ms: -1, \
          retry: {{ period_init_ms: 100, period_max_ms: 200 }} }}, \
          open: {{ return_conditions: {{ connect_scouted: false, declares: false }} }}, \
@@ -118,6 +125,27 @@ pub(crate) fn stranger(addresses: &[&str], more: &str) -> Session {
         endpoints.join(", ")
     );
     zenoh::open(Config::from_json5(&text).expect("settings")).wait().expect("a session")
+}
+
+/// The same, in a mode of zenoh, over TLS with these files, if any.
+pub(crate) fn dials(
+    address: &str,
+    authority: &Path,
+    shown: Option<&TlsFiles>,
+    mode: &str,
+) -> Session {
+    let path = |it: &Path| it.display().to_string();
+    let files = shown.map(|it| {
+        let (certificate, key) = (path(&it.certificate), path(&it.key));
+        format!("connect_certificate: '{certificate}', connect_private_key: '{key}', ")
+    });
+    let tls = format!(
+        "transport: {{ link: {{ tls: {{ {} enable_mtls: {}, root_ca_certificate: '{}' }} }} }},",
+        files.as_deref().unwrap_or_default(),
+        shown.is_some(),
+        path(authority)
+    );
+    somebody(mode, &[&format!("tls/{address}")], &tls)
 }
 
 /// How many others a session is connected to.

@@ -1,7 +1,7 @@
 //! With certificates: who joins, who does not, and who is told.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rcgen::{
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use zenoh::{Session, Wait};
 
 use crate::stage::{
-    HASH, connected, free_address, incoming, numbers, outgoing, setting, stranger, turn, until,
+    HASH, connected, dials, free_address, incoming, numbers, outgoing, setting, turn, until,
 };
 
 /// An authority, and what it has signed.
@@ -64,28 +64,13 @@ fn pair(address: &str) -> (Setting, Setting) {
     (a, b)
 }
 
-/// A session of zenoh that dials with these files, if any.
-fn dials(address: &str, authority: &Path, shown: Option<&TlsFiles>) -> Session {
-    let path = |it: &Path| it.display().to_string();
-    let shown = shown.map(|it| {
-        let (certificate, key) = (path(&it.certificate), path(&it.key));
-        format!("connect_certificate: '{certificate}', connect_private_key: '{key}', ")
-    });
-    let tls = format!(
-        "transport: {{ link: {{ tls: {{ {} enable_mtls: {}, root_ca_certificate: '{}' }} }} }},",
-        shown.as_deref().unwrap_or_default(),
-        shown.is_some(),
-        path(authority)
-    );
-    stranger(&[&format!("tls/{address}")], &tls)
-}
-
 #[test]
 fn hosts_with_certificates_of_their_own_talk() {
     let (authority, address) = (Authority::new(), free_address());
     let (mut a, mut b) = pair(&address);
     a.tls = Some(authority.sign("a", "a", 2100));
-    b.tls = Some(authority.sign("b", "b", 2100));
+    // With the graph's name, too, as for a router.
+    b.tls = Some(authority.sign("g@b", "b", 2100));
     let (mut a, mut b) = (Mirror::open(&a).expect("a"), Mirror::open(&b).expect("b"));
     until("messages, stamps and tokens both ways", || {
         turn(&mut b, &[&1_u64.to_le_bytes()]);
@@ -134,8 +119,8 @@ fn who_is_not_the_host_puts_nothing_under_its_key() {
     let counted = || (a.counted().incoming, a.counted().malformed_stamps);
 
     let refused = [None, Some(other.sign("b", "b", 2100)), Some(authority.sign("b", "old", 2020))];
-    let refused = refused.map(|it| dials(&address, &root, it.as_ref()));
-    let member = dials(&address, &root, Some(&authority.sign("c", "c", 2100)));
+    let refused = refused.map(|it| dials(&address, &root, it.as_ref(), "peer"));
+    let member = dials(&address, &root, Some(&authority.sign("c", "c", 2100)), "peer");
     until("another member is connected", || connected(&member) == 1);
     let end = Instant::now() + Duration::from_secs(1);
     until("the others have had time", || {
@@ -146,7 +131,7 @@ fn who_is_not_the_host_puts_nothing_under_its_key() {
     assert_eq!(a.hosts()[0].state, HostState::Unheard);
 
     // The same words of b itself.
-    let real = dials(&address, &root, Some(&authority.sign("b", "real", 2100)));
+    let real = dials(&address, &root, Some(&authority.sign("b", "real", 2100)), "peer");
     until("b is heard", || {
         puts(&real);
         let (counts, malformed_stamps) = counted();

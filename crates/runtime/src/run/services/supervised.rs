@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::event::{PollFd, PollFlags};
 use sinew_control::status::{
     DomainState, EventKind, Events, FlowFigures, FlowStatus, HostState, HostStatus, PoolChange,
-    PoolStatus, cut,
+    PoolStatus, ROUTER, cut,
 };
 use sinew_core::board::{BoardState, Wish};
 use sinew_core::clock::now_ns;
@@ -406,6 +406,12 @@ impl Supervised {
 /// What is said of a host whose state has changed.
 fn said(host: &HostStatus) -> String {
     let name = &host.name;
+    if name == ROUTER {
+        return match host.state {
+            HostState::Heard => "the router is connected".into(),
+            _ => "the router cannot be reached; it is called until it is there".into(),
+        };
+    }
     match host.state {
         HostState::Unheard => format!("host '{name}' is not heard yet"),
         HostState::Heard => format!("host '{name}' is heard"),
