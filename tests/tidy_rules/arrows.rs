@@ -79,7 +79,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["crew"],
         ],
     ),
-    ("crates/hosts/src", &[&["header", "key"], &["judge", "stamps"]]),
+    ("crates/hosts/src", &[&["clock", "header", "key"], &["judge", "stamps"]]),
     (
         "crates/lab/src",
         &[
@@ -109,7 +109,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         "crates/recording/src",
         &[
             &["disk", "fixture", "format", "messages", "schema"],
-            &["cycle", "summary"],
+            &["clock", "cycle", "summary"],
             &["read", "topics"],
             &["mend", "writer"],
             &["recording"],

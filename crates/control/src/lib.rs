@@ -53,9 +53,9 @@ pub use supervisor::Supervisor;
 /// Version of the protocol: the first key of every line. Whoever speaks another one is told so.
 pub const VERSION: u64 = 1;
 
-/// Bytes of a request with its newline. Ours take 60; a longer one is refused, and its sender with
-/// it.
-pub const REQUEST_LEN_MAX: usize = 4096;
+/// Bytes of a request with its newline. Ours take 60, and what is known of 23 other hosts 10 000; a
+/// longer one is refused, and its sender with it.
+pub const REQUEST_LEN_MAX: usize = 16_384;
 
 /// What is asked of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

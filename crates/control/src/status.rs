@@ -243,12 +243,29 @@ pub struct HostStatus {
     pub heard_ms: Option<u64>,
     /// From here to there and back, as far as its word tells.
     pub round_trip_us: Option<u64>,
+    /// How its clock stands to the one here, while it is heard. Nothing is judged by it.
+    #[serde(default)]
+    pub clock: Option<HostClock>,
     /// Messages of it that were dropped for their age.
     pub late: u64,
     /// Messages of it that did not arrive, or found no room here.
     pub lost: u64,
     /// Messages in its name that were refused: without a stamp of ours, or malformed.
     pub refused: u64,
+}
+
+/// How the clock of another host stands to the one here, by the best of the latest round trips.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostClock {
+    /// When that was seen, by the monotonic clock here.
+    pub at_ns: u64,
+    /// Its monotonic clock less the one here.
+    pub monotonic_offset_ns: i64,
+    /// Its clock of day less the one here.
+    pub day_offset_ns: i64,
+    /// Both offsets may be wrong by so much: half of the round trip.
+    pub uncertainty_ns: u64,
 }
 
 /// A realtime thread at a moment.

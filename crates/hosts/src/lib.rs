@@ -7,11 +7,13 @@
 //! stamp in it, so one whose stamp is young is young. After an outage, what lay in buffers has old
 //! stamps, in whatever order and however quickly it comes.
 
+mod clock;
 mod header;
 mod judge;
 mod key;
 mod stamps;
 
+pub use clock::{ClockEstimate, DRIFT_PPM};
 pub use header::{ECHOES_MAX, Echo, HEADER_LEN, Malformed, MessageHeader};
 pub use judge::{Freshness, Judge};
 pub use key::{host_number, message_key, stamp_key};

@@ -1,10 +1,11 @@
 //! Recordings of the core: what stands in them, and who writes, mends, reads and replays them.
 //!
-//! Arrows run down: `format` and `schema` are words and constants; `cycle` and `topics` follow from
-//! a plan; `read` goes through one file; `writer` makes one, `mend` gives one that has broken off
-//! its end, and `summary` is that end; `recording` is all parts of a run, and `replay` carries them
-//! out once more.
+//! Arrows run down: `format` and `schema` are words and constants, `clock` is a message; `cycle`
+//! and `topics` follow from a plan; `read` goes through one file; `writer` makes one, `mend` gives
+//! one that has broken off its end, and `summary` is that end; `recording` is all parts of a run,
+//! and `replay` carries them out once more.
 
+pub mod clock;
 pub mod cycle;
 pub mod disk;
 #[cfg(test)]

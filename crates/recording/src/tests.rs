@@ -15,7 +15,7 @@ use super::format::{ENCODING, LIBRARY, RecordedGap, SCHEMA_ENCODING, first};
 use super::mend::{head, is_finished, scan};
 use super::messages::{Messages, Stamp};
 use super::summary::write_end;
-use super::topics::{Topic, TopicContent};
+use super::topics::TopicHead;
 use super::writer::{Opening, PartWriter};
 
 /// Where a process that is to be killed writes.
@@ -24,10 +24,8 @@ const FILE: &str = "SINEW_TEST_PART";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn opening() -> Opening {
-    let topic = |name: &str| Topic {
+    let topic = |name: &str| TopicHead {
         name: name.into(),
-        thread: 0,
-        what: TopicContent::Tap(0),
         schema: ("sinew/msg/A".into(), "uint8[4] a\n".into()),
         metadata: BTreeMap::new(),
     };

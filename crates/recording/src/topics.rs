@@ -8,22 +8,29 @@ use sinew_core::trace::ThreadId;
 use sinew_core::trace::{Tap, taps};
 use sinew_spec::plan::{End, Plan};
 
-use super::cycle;
 use super::schema::{schema_name, schema_text};
+use super::{clock, cycle};
 
-/// A topic.
+/// What a file says of a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicHead {
+    /// `/<node>/<port>`, `/<domain>/<thread>/cycle` or `/@clock/<host>`.
+    pub name: String,
+    /// Name and text of the schema of its messages.
+    pub schema: (String, String),
+    /// What it is in words, for who looks at the file.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// A topic of the core.
 #[derive(Clone, Debug)]
 pub struct Topic {
-    /// `/<node>/<port>` or `/<domain>/<thread>/cycle`.
-    pub name: String,
+    /// What the file says of it.
+    pub head: TopicHead,
     /// Its thread, by the place among [`ThreadId::all`].
     pub thread: usize,
     /// What its messages are.
     pub what: TopicContent,
-    /// Name and text of their schema.
-    pub schema: (String, String),
-    /// What it is in words, for who looks at the file.
-    pub metadata: BTreeMap<String, String>,
 }
 
 /// What a message is.
@@ -33,6 +40,11 @@ pub enum TopicContent {
     Tap(usize),
     /// A cycle of the thread.
     Cycle,
+}
+
+/// Topic of the messages at a port.
+pub fn port_topic(node: &str, port: &str) -> String {
+    format!("/{node}/{port}")
 }
 
 /// Topic of the cycles of a thread.
@@ -46,15 +58,26 @@ pub fn topics(plan: &Plan) -> Vec<Topic> {
     for (thread, id) in ThreadId::all(plan).enumerate() {
         let taps = taps(plan, id.nodes(plan));
         topics.extend(taps.iter().enumerate().map(|(at, tap)| tapped(plan, thread, id, at, tap)));
-        topics.push(Topic {
+        let head = TopicHead {
             name: cycle_topic(plan, id),
-            thread,
-            what: TopicContent::Cycle,
             schema: cycle::schema(plan, id),
             metadata: rows(thread_rows(plan, id)),
-        });
+        };
+        topics.push(Topic { head, thread, what: TopicContent::Cycle });
     }
     topics
+}
+
+/// Of the part of a host: the topics of the other hosts' clocks, in the order of the plan.
+pub fn clock_topics(plan: &Plan) -> Vec<TopicHead> {
+    let own = plan.own_host().map(|own| &own.name);
+    let others = plan.hosts.all.iter().map(|host| &host.name).filter(|name| Some(*name) != own);
+    let of = |host: &String| TopicHead {
+        name: clock::topic(host),
+        schema: (clock::SCHEMA.into(), clock::SCHEMA_TEXT.into()),
+        metadata: rows([("clock_of", host.clone())]),
+    };
+    others.filter(|_| own.is_some()).map(of).collect()
 }
 
 fn thread_rows(plan: &Plan, id: ThreadId) -> [(&'static str, String); 2] {
@@ -84,13 +107,12 @@ fn tapped(plan: &Plan, thread: usize, id: ThreadId, at: usize, tap: &Tap) -> Top
         ("tap", at.to_string()),
         ("hash", format!("{:08x}", message.hash)),
     ];
-    Topic {
-        name: format!("/{}/{}", plan.nodes[tap.end.node].name, plan.port(tap.end).name),
-        thread,
-        what: TopicContent::Tap(at),
+    let head = TopicHead {
+        name: port_topic(&plan.nodes[tap.end.node].name, plan.port(tap.end).name),
         schema: (schema_name(message), schema_text(message)),
         metadata: rows(metadata.into_iter().chain(thread_rows(plan, id))),
-    }
+    };
+    Topic { head, thread, what: TopicContent::Tap(at) }
 }
 
 /// The files that parameters of the core's nodes name, each once: they are attached.

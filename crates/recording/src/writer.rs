@@ -19,7 +19,7 @@ use super::format::{
 };
 use super::messages::Messages;
 use super::summary::{cut, write_end};
-use super::topics::Topic;
+use super::topics::TopicHead;
 
 /// What can fail in the crate's writer does not.
 const MEMORY: &str = "memory takes all, and a graph has fewer ports than there are numbers";
@@ -32,7 +32,7 @@ pub struct Opening {
     /// Name and bytes.
     pub attachments: Vec<(String, Vec<u8>)>,
     /// In the order of their numbers, from 0.
-    pub topics: Vec<Topic>,
+    pub topics: Vec<TopicHead>,
 }
 
 /// A part.
@@ -45,7 +45,7 @@ pub struct PartWriter<D> {
     writer: mcap::Writer<NoSeek<Pending>>,
     pending: Pending,
     /// They stand in the first chunk: one of their own would have no times, and begin in 1970.
-    topics: Vec<Topic>,
+    topics: Vec<TopicHead>,
     /// What they are in the file.
     numbers: Vec<u16>,
 }
@@ -123,7 +123,7 @@ impl<D: Disk> PartWriter<D> {
 
     /// Schemas and topics, before the first message.
     fn number_topics(&mut self) {
-        for Topic { name, schema: (schema, text), metadata, .. } in take(&mut self.topics) {
+        for TopicHead { name, schema: (schema, text), metadata } in take(&mut self.topics) {
             let schema = self.writer.add_schema(&schema, SCHEMA_ENCODING, text.as_bytes());
             let schema = schema.expect(MEMORY);
             let number = self.writer.add_channel(schema, &name, ENCODING, &metadata);

@@ -4,6 +4,7 @@
 //! puts them into parts; `earlier` mends what a kill has left. What stands in the files:
 //! `sinew_recording::format`.
 
+mod clocks;
 mod earlier;
 mod folder;
 mod gather;
@@ -23,6 +24,7 @@ use sinew_recording::topics::cycle_topic;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo, Watch};
 use sinew_spec::plan::{Node, Plan};
 
+use self::clocks::Clocks;
 use self::earlier::{CycleTopic, Earlier};
 use self::folder::{Folder, Refused};
 use self::gather::Gather;
@@ -164,6 +166,8 @@ fn folder_of(node: &Node) -> PathBuf {
 /// A recording while it is made.
 struct Ongoing {
     gather: Gather,
+    /// Of the part of a host.
+    clocks: Option<Clocks>,
     writer: Writer,
     /// Cycles dropped because the disk was too slow, and lost because this process was; and what
     /// was said of them when.
@@ -191,12 +195,16 @@ impl Ongoing {
         let mut parts = Parts::new(opening, folder, rotation);
         parts.begin_first(gather.life().unwrap_or(known)).map_err(wrong)?;
         let writer = Writer::start(parts).map_err(wrong)?;
-        Ok(Ongoing { gather, writer, dropped: 0, told, told_at: Instant::now() })
+        let clocks = Clocks::of(io.watch()).map_err(wrong)?;
+        Ok(Ongoing { gather, clocks, writer, dropped: 0, told, told_at: Instant::now() })
     }
 
     /// Takes what has come since the last look; whether there was anything.
     fn look(&mut self, watch: &mut Watch) -> bool {
         let any = self.gather.look(watch);
+        if let Some(clocks) = self.clocks.as_ref().filter(|_| any) {
+            clocks.rows().for_each(|(host, clock)| self.gather.note_clock(&host, clock));
+        }
         self.hand_over();
         if self.told_at.elapsed() >= LINE {
             self.tell(watch);

@@ -27,6 +27,6 @@ pub use arrivals::Arrivals;
 pub use frame::StampFrame;
 pub use inbox::IncomingCounts;
 pub use mirror::{Mirror, MirrorCounts};
-pub use seen::{HostSeen, HostState};
+pub use seen::{HostSeen, HostState, PeerClock};
 pub use send_again::send_again;
 pub use setting::{IncomingPort, OutgoingPort, Peer, Setting, TlsFiles};

@@ -10,7 +10,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use sinew_control::status::{HostState as Shown, HostStatus, ROUTER};
+use sinew_control::status::{HostClock, HostState as Shown, HostStatus, ROUTER};
 use sinew_control::{Request, Supervisor};
 use sinew_core::catalogue::{Direction, Kind, RunsIn};
 use sinew_core::clock::now_ns;
@@ -20,7 +20,9 @@ use sinew_plan::plan::{Delivery, Host, Plan, RemoteLink};
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use crate::certificate;
-use crate::{HostSeen, HostState, IncomingPort, Mirror, OutgoingPort, Peer, Setting, TlsFiles};
+use crate::{
+    HostSeen, HostState, IncomingPort, Mirror, OutgoingPort, Peer, PeerClock, Setting, TlsFiles,
+};
 
 /// What the compiler knows of the kind; the plan gives it its ports.
 pub const INFO: Kind = Kind {
@@ -294,6 +296,15 @@ fn shown(state: HostState) -> Shown {
     }
 }
 
+fn clock(PeerClock { estimate, day_offset_ns }: PeerClock) -> HostClock {
+    HostClock {
+        at_ns: estimate.at_ns,
+        monotonic_offset_ns: estimate.offset_ns,
+        day_offset_ns,
+        uncertainty_ns: estimate.uncertainty_ns,
+    }
+}
+
 /// What is shown of a host.
 fn status(seen: &HostSeen, mirror: &Mirror, setting: &Setting) -> HostStatus {
     let mut status = HostStatus {
@@ -301,6 +312,7 @@ fn status(seen: &HostSeen, mirror: &Mirror, setting: &Setting) -> HostStatus {
         state: shown(seen.state),
         heard_ms: seen.silent_ns.map(|ns| ns / 1_000_000),
         round_trip_us: seen.round_trip_ns.map(|ns| ns / 1000),
+        clock: seen.clock.filter(|_| seen.state == HostState::Heard).map(clock),
         ..HostStatus::default()
     };
     let of_it = setting.incoming.iter().enumerate().filter(|(_, port)| port.from == seen.name);

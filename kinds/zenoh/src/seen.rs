@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use sinew_hosts::Echo;
+use sinew_hosts::{ClockEstimate, Echo};
 
 use crate::frame::StampFrame;
 
@@ -24,11 +24,22 @@ pub struct HostSeen {
     /// There and back, without what the other side kept the stamp for, ns. Of the last stamp of its
     /// that had one of ours in it.
     pub round_trip_ns: Option<u64>,
+    /// How its clock stands to that of this host; for logs and recordings.
+    pub clock: Option<PeerClock>,
     /// Whether a connection to it is open.
     pub is_linked: bool,
     /// Whether its token is there: zenoh's own opinion, which a host whose program stands still
     /// keeps.
     pub is_alive: bool,
+}
+
+/// How a clock stands to the one here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerClock {
+    /// Of the monotonic clocks.
+    pub estimate: ClockEstimate,
+    /// The other's clock of day less the one here, ns; as sure as the estimate.
+    pub day_offset_ns: i64,
 }
 
 /// Whether a host is there.
@@ -55,20 +66,24 @@ pub(crate) struct Seen {
     /// Its last stamp, when that came, and the version.
     heard: Option<(Echo, u64, u64)>,
     round_trip_ns: Option<u64>,
+    /// Of this life of it.
+    clock: Option<PeerClock>,
     pub(crate) is_linked: bool,
     pub(crate) is_alive: bool,
 }
 
 impl Seen {
     /// A frame of it came, of the host with number `host`. `own` is who hears: its number and
-    /// life. Whether the frame counts: one that was overtaken, or of a life that is over, does not.
+    /// life; `now` by the clock that says stamps, and by the clock of day. Whether the frame
+    /// counts: one that was overtaken, or of a life that is over, does not.
     pub(crate) fn hear(
         &mut self,
         host: u64,
         frame: &StampFrame,
         own: (u64, u64),
-        now_ns: u64,
+        now: (u64, u64),
     ) -> bool {
+        let (now_ns, _) = now;
         let (life, sequence) = (frame.header.life, frame.header.sequence);
         match self.last {
             _ if self.over.contains(&life) => return false,
@@ -78,6 +93,7 @@ impl Seen {
                     self.over.pop_front();
                 }
                 self.over.push_back(last);
+                self.clock = None;
             }
             _ => {}
         }
@@ -88,8 +104,21 @@ impl Seen {
         for (echo, held_ns) in echoes.filter(|(echo, _)| (echo.host, echo.life) == own) {
             let there_and_back = now_ns.checked_sub(echo.stamp_ns);
             self.round_trip_ns = there_and_back.map(|it| it.saturating_sub(*held_ns));
+            let estimate = ClockEstimate::of(echo.stamp_ns, *held_ns, frame.stamp_ns, now_ns);
+            self.clock = estimate.map(|it| self.renewed(it, frame, now)).or(self.clock);
         }
         true
+    }
+
+    /// What is known of its clock, with one more estimate.
+    fn renewed(&self, later: ClockEstimate, frame: &StampFrame, now: (u64, u64)) -> PeerClock {
+        let of_day = |unix_ns: u64, monotonic_ns: u64| unix_ns.wrapping_sub(monotonic_ns) as i64;
+        let there_ns = of_day(frame.header.sent_unix_ns, frame.stamp_ns);
+        let day_offset_ns =
+            later.offset_ns.wrapping_add(there_ns.wrapping_sub(of_day(now.1, now.0)));
+        let later = PeerClock { estimate: later, day_offset_ns };
+        let is_kept = |it: &PeerClock| it.estimate.or_later(later.estimate) == it.estimate;
+        self.clock.filter(is_kept).unwrap_or(later)
     }
 
     /// Its life, if it has said this version.
@@ -120,6 +149,7 @@ impl Seen {
             state,
             silent_ns,
             round_trip_ns: self.round_trip_ns,
+            clock: self.clock,
             is_linked: self.is_linked,
             is_alive: self.is_alive,
         }
@@ -145,10 +175,15 @@ mod tests {
     #[test]
     fn a_round_trip_is_without_what_the_other_side_kept() {
         let mut seen = Seen::default();
-        assert!(seen.hear(2, &frame(5, 1, Some((1_000, 300))), OWN, 1_500));
+        assert!(seen.hear(2, &frame(5, 1, Some((1_000, 300))), OWN, (1_500, 2_000)));
         let shown = seen.show("b", 3, 2_000);
         assert_eq!((shown.round_trip_ns, shown.silent_ns), (Some(200), Some(500)));
         assert_eq!(shown.state, HostState::Heard);
+        // It said 100 in the middle of the way back, 1400 here; and 0 by its clock of day: 1900.
+        let estimate = ClockEstimate { at_ns: 1_500, offset_ns: -1_300, uncertainty_ns: 100 };
+        assert_eq!(shown.clock, Some(PeerClock { estimate, day_offset_ns: -1_900 }));
+        assert!(seen.hear(2, &frame(5, 2, Some((1_600, 0))), OWN, (1_900, 2_400)));
+        assert_eq!(seen.show("b", 3, 2_000).clock, shown.clock, "a worse one changes nothing");
         assert_eq!(seen.show("b", 4, 2_000).state, HostState::OtherVersion(3));
         assert_eq!(seen.show("b", 3, 1_000_000_000).state, HostState::Silent);
         assert_eq!(Seen::default().show("b", 3, 9).state, HostState::Unheard);
@@ -157,11 +192,11 @@ mod tests {
     #[test]
     fn what_was_overtaken_or_is_of_an_earlier_life_changes_nothing() {
         let mut seen = Seen::default();
-        assert!(seen.hear(2, &frame(5, 2, None), OWN, 1));
-        assert!(!seen.hear(2, &frame(5, 2, None), OWN, 2));
-        assert!(!seen.hear(2, &frame(5, 1, None), OWN, 2));
-        assert!(seen.hear(2, &frame(6, 1, None), OWN, 3));
-        assert!(!seen.hear(2, &frame(5, 9, None), OWN, 4), "a replay of the life before");
+        assert!(seen.hear(2, &frame(5, 2, None), OWN, (1, 0)));
+        assert!(!seen.hear(2, &frame(5, 2, None), OWN, (2, 0)));
+        assert!(!seen.hear(2, &frame(5, 1, None), OWN, (2, 0)));
+        assert!(seen.hear(2, &frame(6, 1, None), OWN, (3, 0)));
+        assert!(!seen.hear(2, &frame(5, 9, None), OWN, (4, 0)), "a replay of the life before");
         assert_eq!((seen.joined(3), seen.joined(4)), (Some(6), None));
         assert_eq!(seen.echo(3), Some((Echo { host: 2, life: 6, stamp_ns: 100 }, 3)));
     }

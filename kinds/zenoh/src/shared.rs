@@ -103,7 +103,7 @@ impl Shared {
             return;
         };
         let number = host_number(&self.setting.peers[peer].name);
-        self.peer(peer).hear(number, &frame, self.own, self.now_ns());
+        self.peer(peer).hear(number, &frame, self.own, (self.now_ns(), unix_ns()));
     }
 
     /// A message for an incoming port came.
@@ -119,12 +119,13 @@ impl Shared {
     pub(crate) fn stamp(&self) -> Vec<u8> {
         let version = self.setting.version;
         let heard: Vec<_> = self.peers().filter_map(|it| it.echo(version)).collect();
-        let now_ns = self.now_ns();
+        // Close together: others reckon with both.
+        let (now_ns, sent_unix_ns) = (self.now_ns(), unix_ns());
         let header = MessageHeader {
             life: self.own.1,
             // Only who sends counts, one thread at a time.
             sequence: self.stamps.fetch_add(1, Ordering::Relaxed) + 1,
-            sent_unix_ns: unix_ns(),
+            sent_unix_ns,
             echoes: heard.iter().map(|it| it.0).collect(),
         };
         let held_ns = heard.iter().map(|it| now_ns.saturating_sub(it.1)).collect();

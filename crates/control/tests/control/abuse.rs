@@ -61,7 +61,7 @@ fn a_request_without_an_end_is_refused() {
         run.can_be_reached();
         stream.write_all(b" ").expect("sent");
         let rest = rest_of(&stream);
-        assert!(rest.contains("no request is longer than 4096 bytes"), "{rest}");
+        assert!(rest.contains("no request is longer than 16384 bytes"), "{rest}");
         // All at once, and far more of it.
         let stream = run.connect_raw();
         let mut writer = stream.try_clone().expect("a descriptor");

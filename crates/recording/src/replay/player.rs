@@ -14,6 +14,7 @@ use super::ends::{Gaps, ThreadEnd, after_reset, of_life};
 use super::graphs::Graphs;
 use super::thread::RecordedThread;
 use super::{Onlooker, Until};
+use crate::clock::is_clock;
 use crate::format::{self, GAP, RecordedGap};
 use crate::read::{self, Extent};
 use crate::recording::{Part, Recording};
@@ -268,14 +269,14 @@ impl<'a> Player<'a> {
     /// Takes notice of a topic: its messages must be what this program's kinds have.
     fn add_topic(&mut self, channel: &Channel) -> Result<(), Wrong> {
         let name = &channel.topic;
-        let Some(at) = self.topics.iter().position(|topic| topic.name == *name) else {
-            if self.unknown.len() <= UNKNOWN_MAX {
+        let Some(at) = self.topics.iter().position(|topic| topic.head.name == *name) else {
+            if !is_clock(name) && self.unknown.len() <= UNKNOWN_MAX {
                 self.unknown.insert(name.clone());
             }
             return Ok(());
         };
         let schema = self.schemas.get(&channel.schema_id).map(Vec::as_slice);
-        let (_, expected) = &self.topics[at].schema;
+        let (_, expected) = &self.topics[at].head.schema;
         if schema != Some(expected.as_bytes()) || channel.message_encoding != format::ENCODING {
             return Err(Wrong::Refused(format!(
                 "the messages of topic '{name}' have other fields than those of this program; \
@@ -293,7 +294,7 @@ impl<'a> Player<'a> {
             let missing = (0..self.topics.len()).find(is_missing);
             return Err(Wrong::Refused(format!(
                 "topic '{}' is missing; a replay needs every topic of the core",
-                missing.map_or("", |at| &self.topics[at].name)
+                missing.map_or("", |at| &self.topics[at].head.name)
             )));
         }
         let Topic { thread, what, .. } = self.topics[at];
@@ -303,12 +304,13 @@ impl<'a> Player<'a> {
         let message = match what {
             TopicContent::Cycle => data,
             TopicContent::Tap(_) => format::message(data).ok_or_else(|| {
-                let name = &self.topics[at].name;
+                let name = &self.topics[at].head.name;
                 Wrong::Damaged(format!("a message of topic '{name}' is not in CDR, little endian"))
             })?,
         };
         let taken = self.threads[thread].take(what, header.sequence, message);
-        taken.map_err(|text| Wrong::Damaged(format!("topic '{}': {text}", self.topics[at].name)))
+        let name = &self.topics[at].head.name;
+        taken.map_err(|text| Wrong::Damaged(format!("topic '{name}': {text}")))
     }
 
     /// Carries out the cycle that thread `at` has put together, if it has one.

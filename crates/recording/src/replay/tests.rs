@@ -22,7 +22,7 @@ use crate::cycle::CycleLayout;
 use crate::fixture::OBSERVER;
 use crate::format::{CDR_HEAD, ENCODING, GAP, HEAD, RecordedGap, SCHEMA_ENCODING, SPEC, first};
 use crate::recording::Recording;
-use crate::topics::{Topic, TopicContent, topics};
+use crate::topics::{Topic, TopicContent, TopicHead, topics};
 
 /// The arm, recorded.
 const SPEC_TEXT: &str = "
@@ -98,7 +98,7 @@ fn recording(cycles: u64, flaws: &Flaws) -> Vec<u8> {
         let id = writer.add_channel(schema, &topic, ENCODING, &BTreeMap::new()).expect("few");
         channels.insert(topic, id);
     };
-    for Topic { name, schema, .. } in &topics {
+    for TopicHead { name, schema, .. } in topics.iter().map(|it| &it.head) {
         if flaws.left_out != Some(name) {
             add(&mut writer, name.clone(), &schema.0, &schema.1);
         }
@@ -115,8 +115,9 @@ fn recording(cycles: u64, flaws: &Flaws) -> Vec<u8> {
                 continue;
             }
             let topics = topics.iter().filter(|topic| topic.thread == thread);
-            let topics: Vec<_> =
-                topics.filter_map(|topic| Some((topic, *channels.get(&topic.name)?))).collect();
+            let topics: Vec<_> = topics
+                .filter_map(|topic| Some((topic, *channels.get(&topic.head.name)?)))
+                .collect();
             write_cycle(&mut writer, &plan, id, at, &topics, flaws);
         }
     }
@@ -178,7 +179,7 @@ fn write_cycle(
             TopicContent::Cycle => data.clone(),
             TopicContent::Tap(at) => [&CDR_HEAD[..], &vec![0; taps[at].size as usize]].concat(),
         };
-        if flaws.short == Some(&topic.name) {
+        if flaws.short == Some(&topic.head.name) {
             data.pop();
         }
         let time = at * 1_000_000;

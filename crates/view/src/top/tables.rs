@@ -3,7 +3,7 @@
 use ratatui::style::Style;
 use ratatui::text::Line;
 use sinew_control::status::{
-    DomainRole, DomainStatus, HostState, LinkStatus, Phase, PoolChange, ROUTER, Status,
+    DomainRole, DomainStatus, HostClock, HostState, LinkStatus, Phase, PoolChange, ROUTER, Status,
     ThreadStatus,
 };
 use sinew_figures::short::rate;
@@ -226,8 +226,16 @@ fn pools(status: &Status, theme: Theme) -> Rows {
 
 /// The other hosts of the graph, as this one sees them.
 fn hosts(status: &Status, theme: Theme) -> Rows {
-    let mut rows =
-        Rows::new(&["host", "state", "heard", "round trip us", "late", "lost", "refused"]);
+    let mut rows = Rows::new(&[
+        "host",
+        "state",
+        "heard",
+        "round trip us",
+        "clock ahead us",
+        "late",
+        "lost",
+        "refused",
+    ]);
     for host in status.domains.iter().flat_map(|domain| &domain.hosts) {
         let look = match host.state {
             HostState::Heard => theme.good(),
@@ -245,12 +253,19 @@ fn hosts(status: &Status, theme: Theme) -> Rows {
             Cell::styled(word, look),
             Cell::figure(known(heard)),
             Cell::figure(known(host.round_trip_us)),
+            Cell::figure(known(host.clock.map(ahead))),
             Cell::count(host.late, theme),
             Cell::count(host.lost, theme),
             Cell::count(host.refused, theme),
         ]);
     }
     rows
+}
+
+/// By how much a host's clock of day is ahead, and how sure that is, us.
+fn ahead(clock: HostClock) -> String {
+    let HostClock { day_offset_ns, uncertainty_ns, .. } = clock;
+    format!("{} +-{}", day_offset_ns / 1000, uncertainty_ns.div_ceil(1000))
 }
 
 fn links(status: &Status, theme: Theme) -> Rows {

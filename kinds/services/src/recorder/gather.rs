@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use sinew_control::status::HostClock;
 use sinew_core::clock::Clock;
 use sinew_core::trace::{Record, ThreadId};
+use sinew_recording::clock;
 use sinew_recording::cycle::CycleLayout;
 use sinew_recording::format::{CDR_HEAD, RecordedGap};
 use sinew_recording::messages::{Messages, Stamp};
-use sinew_recording::topics::{Topic, TopicContent, topics};
+use sinew_recording::topics::{Topic, TopicContent, clock_topics, topics};
 use sinew_runtime::Watch;
 
 /// A batch is handed over when it is so old: what a kill takes with it, if the recorder does not
@@ -83,6 +85,9 @@ pub(super) struct Gather {
     /// What to add to a monotonic time to get nanoseconds since 1970.
     offset_ns: i64,
     threads: Vec<Thread>,
+    /// Topics of the other hosts' clocks, with the rows that each has so far; the number of the
+    /// first of them.
+    clocks: (usize, Vec<(String, u32)>),
     /// By the core's life: of the next one too, while cycles of this one may still come. The last
     /// one of each grows.
     batches: BTreeMap<u32, VecDeque<(Instant, Batch)>>,
@@ -109,8 +114,10 @@ impl Gather {
             begun: false,
         };
         let threads = watch.threads().zip(last).enumerate().map(thread).collect();
+        let of_others = clock_topics(plan).into_iter().map(|topic| (topic.name, 0)).collect();
+        let clocks = (topics.len(), of_others);
         let batches = BTreeMap::new();
-        Gather { clock: watch.clock(), offset_ns, threads, batches, oldest: None }
+        Gather { clock: watch.clock(), offset_ns, threads, clocks, batches, oldest: None }
     }
 
     /// The life of the oldest cycle that waits.
@@ -144,6 +151,22 @@ impl Gather {
         batch.gaps.extend(gap);
         join(&mut batch.cycles, thread.gap(mark.life, (mark.number, 1), ""));
         thread.write(record, self.clock, self.offset_ns, &mut batch.messages);
+    }
+
+    /// Adds how the clock of another host stands to what waits, if anything does.
+    pub(super) fn note_clock(&mut self, host: &str, clock: HostClock) {
+        let (first, topics) = &mut self.clocks;
+        let name = clock::topic(host);
+        let Some(at) = topics.iter().position(|(topic, _)| *topic == name) else { return };
+        let Some(mut newest) = self.batches.last_entry() else { return };
+        let Some((_, batch)) = newest.get_mut().back_mut() else { return };
+        let (_, sequence) = &mut topics[at];
+        *sequence = sequence.wrapping_add(1);
+        let seen_ns = clock.at_ns.saturating_add_signed(self.offset_ns);
+        let topic = u16::try_from(*first + at).expect("a graph has fewer ports and hosts");
+        let (start_ns, release_ns) = (seen_ns, seen_ns);
+        let stamp = Stamp { topic, sequence: *sequence, start_ns, release_ns };
+        batch.messages.add(stamp, &[&clock::write(clock)]);
     }
 
     /// The next batch that is large or old enough; with `all` any. Of an old life of the core all

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sinew_core::clock::now_ns;
 use sinew_recording::format::{ATTACHMENT_BYTES_MAX, PartHead, SPEC};
-use sinew_recording::topics::{files, topics};
+use sinew_recording::topics::{clock_topics, files, topics};
 use sinew_recording::writer::Opening;
 use sinew_runtime::Watch;
 
@@ -44,7 +44,9 @@ pub(super) fn opening(watch: &Watch) -> (Opening, Vec<String>) {
             )),
         }
     }
-    (Opening { head, attachments, topics: topics(plan) }, lines)
+    let of_core = topics(plan).into_iter().map(|topic| topic.head);
+    let topics = of_core.chain(clock_topics(plan)).collect();
+    (Opening { head, attachments, topics }, lines)
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

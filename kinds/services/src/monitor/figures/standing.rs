@@ -54,7 +54,7 @@ const HOST: &[Row<HostStatus>] = &[
     }),
 ];
 
-const GAUGES: [(&str, Option<Unit>, &str); 12] = [
+const GAUGES: [(&str, Option<Unit>, &str); 14] = [
     ("phase", None, "1 for the phase that the run is in, else 0"),
     ("domain_state", None, "1 for the state that a domain is in, else 0"),
     ("domain_up", None, "1 while a domain runs, else 0"),
@@ -65,6 +65,8 @@ const GAUGES: [(&str, Option<Unit>, &str); 12] = [
     ("link_broken", None, "1 once an end of a link has broken its rules"),
     ("host_heard", None, "1 while another host of the graph is heard, else 0"),
     ("host_round_trip", Some(Unit::Seconds), "To another host of the graph and back"),
+    ("host_clock_ahead", Some(Unit::Seconds), "The clock of day of another host less the one here"),
+    ("host_clock_uncertainty", Some(Unit::Seconds), "By how much that may be wrong"),
     (
         "stop_safe_output",
         Some(Unit::Seconds),
@@ -116,7 +118,8 @@ impl Standing {
     /// Shows a status.
     pub(in crate::monitor) fn show(&mut self, status: &Status) {
         let [in_phase, in_state, up, resident, rest @ ..] = &self.gauges;
-        let [in_flight, time_max, fill, broken, heard, round_trip, safe_output, at_rest] = rest;
+        let [in_flight, time_max, fill, broken, heard, round_trip, rest @ ..] = rest;
+        let [clock_ahead, clock_uncertainty, safe_output, at_rest] = rest;
         for phase in Phase::ALL {
             gauge(in_phase, &labels("phase", phase.word())).set(flag(*phase == status.phase));
         }
@@ -134,6 +137,16 @@ impl Standing {
                 gauge(heard, &of_host).set(flag(host.state == HostState::Heard));
                 let us = host.round_trip_us.unwrap_or(0);
                 gauge(round_trip, &of_host).set(us as f64 / 1e6);
+                for (family, ns) in [
+                    (clock_ahead, host.clock.map(|it| it.day_offset_ns as f64)),
+                    (clock_uncertainty, host.clock.map(|it| it.uncertainty_ns as f64)),
+                ] {
+                    match ns {
+                        Some(ns) => _ = gauge(family, &of_host).set(ns / 1e9),
+                        // What was known of a host that is silent grows old.
+                        None => _ = family.remove(&of_host),
+                    }
+                }
                 self.host.show(&of_host, host);
             }
             let is_service = domain.threads.is_empty();
