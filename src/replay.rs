@@ -1,7 +1,9 @@
 //! `sinew replay`: feeds what a recorder has recorded back into the graph's core, in this process
-//! and without realtime, and compares what comes out with what came out then, bit for bit.
+//! and without realtime, and compares what comes out with what came out then, bit for bit. Those of
+//! several hosts it merges into one file.
 
 mod pace;
+mod several;
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -26,8 +28,13 @@ use crate::signals::stop_on_signals;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReplayArgs {
-    /// A part of a recording, as 'kind: recorder' writes it
-    file: PathBuf,
+    /// A part of a recording, as 'kind: recorder' writes it; with --merge one of each host
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Merge recordings of several hosts into this new file, by one clock, and say how sure the
+    /// order is; nothing is replayed
+    #[arg(long, value_name = "FILE", conflicts_with_all = REPLAYING)]
+    merge: Option<PathBuf>,
     /// Show the recording so many times as fast as it was, 1 as it was; max only compares
     #[arg(long, value_name = "X", default_value = "max", value_parser = speed)]
     speed: Speed,
@@ -56,8 +63,13 @@ Examples:
   sinew replay recordings/robot-20260102T030405.678Z-0001.mcap
   sinew replay part.mcap --diff --set planner.speed_mm_per_s=100
   sinew replay part.mcap --speed 1 --until 2.5s
+  sinew replay cell.mcap office.mcap --merge both.mcap
 
-Exit status: 0 bit-identical, 1 something differs or is missing, 2 bad request, file or spec.";
+Exit status: 0 bit-identical, or merged; 1 something differs or is missing, or a merged message is
+received before it was sent; 2 bad request, file or spec.";
+
+/// What has no meaning where nothing is replayed.
+const REPLAYING: [&str; 6] = ["speed", "until", "diff", "base", "spec", "overrides"];
 
 /// How fast.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,12 +113,16 @@ pub(crate) fn run(args: &ReplayArgs, nodes: &Kinds) -> ExitCode {
 fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
     // What there is by then is shown.
     let stop = stop_on_signals(|| ()).map_err(|error| LoadError::Request(error.to_string()))?;
-    let recording = Recording::open(&args.file).map_err(LoadError::Request)?;
-    let graphs =
-        Graphs::make(&recording, nodes, changes(args)?).map_err(|refused| match refused {
-            Refused::Words(text) => LoadError::Request(text),
-            Refused::Spec(text, diagnostics) => LoadError::Spec(text, diagnostics, vec![]),
-        })?;
+    if let Some(to) = &args.merge {
+        return several::merge_into(to, &args.files, args.json, nodes, &stop);
+    }
+    let [file] = &args.files[..] else {
+        let text =
+            "a replay is of one recording; to merge those of several hosts add '--merge FILE'";
+        return Err(LoadError::Request(text.into()));
+    };
+    let recording = Recording::open(file).map_err(LoadError::Request)?;
+    let graphs = Graphs::make(&recording, nodes, changes(args)?).map_err(refused)?;
     let player = Player::new(&recording, &graphs, nodes, args.until, &stop);
     let mut player = player.map_err(LoadError::Request)?;
     if let Speed::Times(times) = args.speed {
@@ -124,6 +140,13 @@ fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
         false => report.to_text(),
     };
     Ok(print(&text, status))
+}
+
+fn refused(refused: Refused) -> LoadError {
+    match refused {
+        Refused::Words(text) => LoadError::Request(text),
+        Refused::Spec(text, diagnostics) => LoadError::Spec(text, diagnostics, vec![]),
+    }
 }
 
 fn changes(args: &ReplayArgs) -> Result<Changes, LoadError> {

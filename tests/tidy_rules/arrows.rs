@@ -114,6 +114,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["mend", "writer"],
             &["recording"],
             &["replay"],
+            &["merge"],
         ],
     ),
     (

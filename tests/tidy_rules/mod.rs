@@ -97,6 +97,8 @@ pub(crate) const WORDS: &[Word] = &[
         exceptions: &[
             ("crates/recording/src/mend.rs", "MCAP's word for a topic"),
             ("crates/recording/src/recording.rs", "MCAP's word for a topic"),
+            ("crates/recording/src/merge.rs", "MCAP's word for a topic"),
+            ("crates/recording/src/merge/", "MCAP's word for a topic"),
             ("crates/recording/src/replay/player.rs", "MCAP's word for a topic"),
             ("crates/recording/src/replay/tests.rs", "MCAP's word for a topic"),
             ("crates/recording/src/summary.rs", "MCAP's word for a topic"),

@@ -7,6 +7,7 @@
 //! - further attachments: the files that parameters of the core's nodes name, as the spec does;
 //! - topic `/<node>/<port>`: each new message of a tap (`sinew_core::trace::taps`);
 //! - topic `/<domain>/<thread>/cycle`: each cycle of the thread, see [`cycle`](super::cycle);
+//! - topic `/@clock/<host>`: how the clock of another host stands, see [`clock`](super::clock);
 //! - metadata [`GAP`]: a [`RecordedGap`], cycles that are missing, and why.
 //!
 //! Times of messages: `log_time` is the start of their cycle and `publish_time` its release, in
@@ -31,6 +32,11 @@ pub const EXTENSION: &str = "mcap";
 pub const HEAD: &str = "sinew";
 /// Name of the metadata that a [`RecordedGap`] is.
 pub const GAP: &str = "sinew/gap";
+/// Name of the metadata that begins a file that was merged from recordings of several hosts: it is
+/// for people and viewers, and no recording any more.
+pub const MERGED: &str = "sinew/merged";
+/// Name of the metadata at the end of such a file: how sure the order of its messages is.
+pub const ORDER: &str = "sinew/order";
 /// Who wrote a file, by its header.
 pub const LIBRARY: &str = concat!("sinew ", env!("CARGO_PKG_VERSION"));
 /// The same, whatever the version.

@@ -3,7 +3,7 @@
 //! Arrows run down: `format` and `schema` are words and constants, `clock` is a message; `cycle`
 //! and `topics` follow from a plan; `read` goes through one file; `writer` makes one, `mend` gives
 //! one that has broken off its end, and `summary` is that end; `recording` is all parts of a run,
-//! and `replay` carries them out once more.
+//! `replay` carries them out once more, and `merge` makes one file of those of several hosts.
 
 pub mod clock;
 pub mod cycle;
@@ -12,6 +12,7 @@ pub mod disk;
 mod fixture;
 pub mod format;
 pub mod mend;
+pub mod merge;
 pub mod messages;
 mod read;
 pub mod recording;

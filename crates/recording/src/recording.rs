@@ -10,7 +10,7 @@ use mcap::Summary;
 use mcap::records::Record;
 use sinew_spec::TEXT_LEN_MAX;
 
-use super::format::{EXTENSION, HEAD, PartHead, SPEC};
+use super::format::{EXTENSION, HEAD, MERGED, PartHead, SPEC};
 use super::mend::head;
 use super::read::{self, Extent};
 
@@ -46,11 +46,13 @@ impl Recording {
     pub fn open(file: &Path) -> Result<Recording, String> {
         let name = file.display();
         let (mut head, mut spec, mut files) = (None, None, Vec::new());
+        let mut is_merged = false;
         let end = read::read_beginning(file, &mut |record| {
             match record {
                 Record::Metadata(row) if row.name == HEAD && head.is_none() => {
                     head = Some(PartHead::from_metadata(&row.metadata));
                 }
+                Record::Metadata(row) => is_merged |= row.name == MERGED,
                 Record::Attachment { header, data, .. }
                     if header.name == SPEC && spec.is_none() =>
                 {
@@ -67,6 +69,10 @@ impl Recording {
             return Err(format!("'{name}' is no MCAP file; give a recording of 'kind: recorder'"));
         }
         let foreign = || match &end {
+            _ if is_merged => format!(
+                "'{name}' was merged from recordings of several hosts; give one that a recorder \
+                 wrote"
+            ),
             Extent::Damaged(text) => format!("'{name}' is damaged at its beginning: {text}"),
             Extent::Cut => format!("'{name}' ends before it says which run it is of"),
             _ => format!(
