@@ -156,6 +156,7 @@ pub(crate) const WORDS: &[Word] = &[
         instead: "the thing's own name",
         exceptions: &[
             ("kinds/flows/src/script/expression.rs", "a module of the crate cel"),
+            ("kinds/zenoh/examples/fleet.rs", "the name in a certificate's subject"),
             ("kinds/zenoh/src/certificate.rs", "the name in a certificate's subject"),
             ("kinds/zenoh/src/configuration.rs", "the name in a certificate's subject"),
             ("kinds/zenoh/tests/mirror/tls.rs", "the name in a certificate's subject"),
