@@ -170,7 +170,7 @@ pub(crate) const WORDS: &[Word] = &[
 ];
 
 /// Names of the standard library and of crates that hold such a word: they are not ours to choose.
-const FOREIGN: [&str; 23] = [
+const FOREIGN: [&str; 25] = [
     "ChannelBinding",
     "channel_binding",
     "mpsc::channel",
@@ -193,6 +193,8 @@ const FOREIGN: [&str; 23] = [
     "ffmpeg_next::util",
     "zenoh::sample::Locality",
     "zenoh::sample::Sample",
+    "max_samples",
+    "sample_miss_detection",
     // Of /proc.
     "/task",
 ];

@@ -1,6 +1,6 @@
-//! Sinew among the nodes of ROS 2: over DDS, without ROS. A service domain with a node of kind
-//! `ros2_node` is one node of ROS; each `ros2_publisher` and `ros2_subscriber` in it is one topic.
-//! The guide is docs/ros2.md.
+//! Sinew among the nodes of ROS 2: over DDS or Zenoh, without ROS. A service domain with a node of
+//! kind `ros2_node` is one node of ROS; each `ros2_publisher` and `ros2_subscriber` in it is one
+//! topic. The guide is docs/ros2.md.
 
 mod definition;
 mod diagnostics;

@@ -6,7 +6,6 @@ mod told;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ros2_client::dds::Publisher;
 use ros2_client::qos::{History, QosProfile};
 use sinew_core::catalogue::{
     ANY_MESSAGE, Kind, MessageType, Parameter, ParameterType, Port, RunsIn,
@@ -18,8 +17,8 @@ use sinew_spec::plan::Plan;
 use self::told::Told;
 use crate::diagnostics::{Seen, diagnose};
 use crate::messages::{DiagnosticArray, TFMessage, TransformStamped};
-use crate::session::{NOTE, Session, name_of};
-use crate::settings::{DOMAIN_MAX, KIND, Settings};
+use crate::session::{NOTE, ParameterServices, Session, TopicWriter, name_of};
+use crate::settings::{DOMAIN_MAX, KIND, MIDDLEWARE, Settings};
 use crate::topics::outward::now;
 use crate::transforms::{publish, transforms};
 use crate::triggers::{Offered, Trigger, triggers};
@@ -34,11 +33,11 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) const INFO: Kind = Kind {
     name: KIND,
     runs_in: RunsIn::Observer,
-    doc: "Makes its domain a node of ROS 2, over DDS and without ROS: 'ros2 node list' shows it. \
+    doc: "Makes its domain a node of ROS 2, over DDS or Zenoh and without ROS. \
           Publishes how the run is at /diagnostics and transforms that never change at /tf_static, \
           holds parameters that 'ros2 param' reads and sets, and offers services \
-          (std_srvs/srv/Trigger) that halt the core, start it again or restart a service. DDS asks \
-          nobody for a password: whoever reaches the network can use all that is offered. The \
+          (std_srvs/srv/Trigger) that halt the core, start it again or restart a service. Nobody \
+          is asked for a password: whoever reaches the network can use all that is offered. The \
           topics of the node are further nodes of the domain, of kind 'ros2_publisher' and \
           'ros2_subscriber'. docs/ros2.md.",
     ports: &[Port::output(
@@ -55,10 +54,17 @@ pub(crate) const INFO: Kind = Kind {
             .doc("Of the node, and of all names that do not begin with a slash."),
         Parameter::new("ros_domain", ParameterType::Integer { min: -1, max: DOMAIN_MAX as i64 })
             .or("-1")
-            .doc("The domain of DDS; -1: ROS_DOMAIN_ID of the environment, or 0."),
+            .doc("Its domain among those of ROS; -1: ROS_DOMAIN_ID of the environment, or 0."),
+        Parameter::new("middleware", ParameterType::Choice(&MIDDLEWARE))
+            .or(MIDDLEWARE[0])
+            .doc("How it reaches others: by DDS, or by Zenoh as nodes with rmw_zenoh_cpp do."),
+        Parameter::new("router", ParameterType::Text).or("").doc(
+            "With zenoh: address and port of the router, which tells it of the others; nothing: \
+             localhost:7447. It is looked for as long as the node runs.",
+        ),
         Parameter::new("network", ParameterType::Text).or("").doc(
-            "Address of the one interface at which others find it, such as 127.0.0.1; nothing: \
-             all.",
+            "With dds: address of the one interface at which others find it, such as 127.0.0.1; \
+             nothing: all.",
         ),
         Parameter::new("parameters", ParameterType::Yaml).or("{}").doc(
             "What 'ros2 param' may read and set: {gain: 1.0, speed: {value: 0.5, min: 0, max: 2}}. \
@@ -148,13 +154,39 @@ struct RosNode {
     live: Option<Live>,
 }
 
-/// What it has in DDS.
+/// What it has among the nodes of ROS.
 struct Live {
     session: Arc<Session>,
     offered: Vec<Offered>,
-    diagnostics: Option<Publisher<DiagnosticArray>>,
+    parameters: Option<ParameterServices>,
+    diagnostics: Option<TopicWriter<DiagnosticArray>>,
     /// Who comes later asks it for the transforms.
-    _transforms: Option<Publisher<TFMessage>>,
+    _transforms: Option<TopicWriter<TFMessage>>,
+}
+
+impl Live {
+    /// Answers who asks.
+    fn look(&self, io: &mut ServiceIo) -> Result<(), Fault> {
+        let watch = io.watch();
+        self.offered.iter().try_for_each(|offered| offered.look(watch))?;
+        self.parameters.as_ref().map_or(Ok(()), ParameterServices::answer)
+    }
+
+    /// Whether all is well; says so if its router has come or gone.
+    fn check(&self, had_router: &mut Option<bool>) -> Result<(), Fault> {
+        self.session.check()?;
+        let Some((address, has_router)) = self.session.router() else { return Ok(()) };
+        if had_router.replace(has_router) != Some(has_router) {
+            tell(&match has_router {
+                true => format!("the router at {address} is there"),
+                false => format!(
+                    "no router at {address}, as 'ros2 run rmw_zenoh_cpp rmw_zenohd' is one; it is \
+                     looked for"
+                ),
+            });
+        }
+        Ok(())
+    }
 }
 
 impl Service for RosNode {
@@ -176,19 +208,19 @@ impl Service for RosNode {
             [] => None,
             transforms => Some(publish(&session, transforms)?),
         };
-        self.live = Some(Live { session, offered, diagnostics, _transforms: transforms });
+        let parameters = session.parameters()?;
+        let _transforms = transforms;
+        self.live = Some(Live { session, offered, parameters, diagnostics, _transforms });
         Ok(())
     }
 
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let live = self.live.as_ref().expect("a service is started before it runs");
-        let (node, domain) = (live.session.node_name(), live.session.domain());
-        tell(&format!("is {node} in domain {domain} of DDS"));
+        tell(&format!("is {} in {}", live.session.node_name(), live.session.place()));
         let (mut seen, mut due, mut checked) = (Seen::default(), Instant::now(), Instant::now());
+        let mut had_router = None;
         while io.wait(LOOK) {
-            for offered in &live.offered {
-                offered.look(io.watch())?;
-            }
+            live.look(io)?;
             if let Some(told) = &mut self.told {
                 told.send(&live.session.values, |message| {
                     if io.has_room(PARAMETERS) {
@@ -200,7 +232,7 @@ impl Service for RosNode {
             }
             if checked.elapsed() > NOTE {
                 checked = Instant::now();
-                live.session.check()?;
+                live.check(&mut had_router)?;
             }
             if let Some((every, publisher)) = self.every.zip(live.diagnostics.as_ref())
                 && Instant::now() >= due

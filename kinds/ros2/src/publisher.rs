@@ -200,7 +200,7 @@ struct Publishing {
 #[derive(Default)]
 struct Tally {
     sent: u64,
-    /// DDS had no room.
+    /// The network had no room.
     full: u64,
     not_finite: u64,
     no_rotation: u64,
@@ -217,7 +217,7 @@ impl Publishing {
         Ok(())
     }
 
-    /// Publishes all that the link holds, as far as DDS has room: a message without room waits for
+    /// Publishes all that the link holds, as far as there is room: a message without room waits for
     /// it, and thousands of them would hold up a heartbeat.
     fn each(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let full = self.tally.full;
@@ -274,7 +274,7 @@ impl Publishing {
         if dropped > told {
             self.tally.told = dropped;
             tell(&format!(
-                "dropped since the start: {full} without room in DDS, {not_finite} not finite, \
+                "dropped since the start: {full} without room, {not_finite} not finite, \
                  {no_rotation} no rotation, {no_picture} no picture"
             ));
         }

@@ -1,52 +1,53 @@
-//! A participant in DDS and the one node of ROS in it. All nodes of a service domain share it: a
-//! domain is one node of ROS.
+//! The one node of ROS that a service domain is, over DDS or over Zenoh. All nodes of the domain
+//! share it.
+
+mod dds;
+mod zenoh;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::net::{IpAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ros2_client::dds::rustdds::{DomainParticipant, DomainParticipantBuilder};
-use ros2_client::dds::{Context, Node, Publisher, Server, ServiceMapping, Subscription};
+use ros2_client::dds::{Publisher, Server, Subscription};
 use ros2_client::qos::{History, QosProfile, WhenFull};
-use ros2_client::{Gid, MessageTypeName, Name, NodeName, NodeOptions, ServiceTypeName};
+use ros2_client::{Gid, MessageInfo, Name, NodeName, ReadError, WriteError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sinew_core::{Fault, fault};
 
+use self::dds::Dds;
+pub(crate) use self::zenoh::ParameterServices;
+use self::zenoh::{Zenoh, ZenohReader, ZenohService, ZenohWriter};
 use crate::definition::{Definition, RosMessage};
 use crate::messages::{TriggerRequest, TriggerResponse};
 use crate::settings::Settings;
-use crate::values::{Declared, Values};
+use crate::values::Values;
 
 /// Requests of a service of ROS that may wait; as rclcpp has it.
 const REQUESTS: usize = 10;
+/// Requests that one look answers: a flood must not hold up a heartbeat.
+const ANSWERED_MAX: usize = 16;
 
 /// Between two notes of what a topic has done.
 pub(crate) const NOTE: Duration = Duration::from_secs(1);
-/// So a thread of DDS is called, as far as the kernel keeps its name.
-const THREAD: &str = "RustDDS";
-/// Threads of a participant: discovery, and all that it sends and receives.
-const THREADS: usize = 2;
 
 /// The sessions of this process, in which others may take part.
 static SESSIONS: Mutex<Vec<(Settings, Weak<Session>)>> = Mutex::new(Vec::new());
 
 /// What the nodes of a domain share.
 pub(crate) struct Session {
-    context: Context,
-    participant: DomainParticipant,
-    node: Mutex<Node>,
+    way: Way,
     node_name: NodeName,
-    /// It ends with the node.
-    spinner: JoinHandle<()>,
-    begun: Instant,
     /// Of the parameters.
     pub(crate) values: Arc<Values>,
     /// What the topics have done: by name of the node, a word and its number each.
     ledger: Mutex<BTreeMap<String, Vec<(&'static str, u64)>>>,
+}
+
+/// How it reaches other nodes.
+enum Way {
+    Dds(Box<Dds>),
+    Zenoh(Zenoh),
 }
 
 /// A lock that is held for single steps, none of which leaves what it guards half done.
@@ -73,24 +74,13 @@ impl Session {
     }
 
     fn begin(settings: &Settings) -> Result<Session, Fault> {
-        let mut builder = DomainParticipantBuilder::new(settings.domain);
-        if let Some(network) = settings.network {
-            is_ours(network)?;
-            builder = builder.with_only_networks([network]);
-        }
-        let domain = settings.domain;
-        let refused = |what: &dyn std::fmt::Display| fault!("no DDS in domain {domain}: {what}");
-        let participant = builder.build().map_err(|error| refused(&error))?;
-        let context = Context::from_domain_participant(participant.clone());
-        let context = context.map_err(|error| refused(&error))?;
         let values = Arc::new(Values::new(&settings.declared));
-        let options = options(&settings.declared, &values);
-        let node_name = settings.node_name()?;
-        let node = context.new_node(node_name.clone(), options);
-        let mut node = node.map_err(|error| refused(&error))?;
-        let (spinner, begun) = (spin(&mut node)?, Instant::now());
-        let (node, ledger) = (Mutex::new(node), Mutex::default());
-        Ok(Session { context, participant, node, node_name, spinner, begun, values, ledger })
+        let way = match &settings.router {
+            None => Way::Dds(Box::new(Dds::begin(settings, &values)?)),
+            Some(router) => Way::Zenoh(Zenoh::begin(settings, router)?),
+        };
+        let (node_name, ledger) = (settings.node_name()?, Mutex::default());
+        Ok(Session { way, node_name, values, ledger })
     }
 
     /// The full name of a topic or a service: `/x` stands for itself, `x` is in the namespace of
@@ -107,21 +97,28 @@ impl Session {
         self.node_name.fully_qualified_name()
     }
 
+    /// Where it is found, as people say it.
+    pub(crate) fn place(&self) -> String {
+        match &self.way {
+            Way::Dds(dds) => format!("domain {} of DDS", dds.domain()),
+            Way::Zenoh(zenoh) => format!("domain {} of rmw_zenoh", zenoh.domain()),
+        }
+    }
+
     /// Begins to publish at a topic.
     ///
     /// # Errors
-    /// It is no name, or DDS refuses it.
+    /// It is no name, or the network refuses it.
     pub(crate) fn publish<M: RosMessage + Serialize>(
         &self,
         topic: &str,
         qos: &QosProfile,
-    ) -> Result<Publisher<M>, Fault> {
+    ) -> Result<TopicWriter<M>, Fault> {
         let name = self.name_of(topic)?;
-        let mut node = locked(&self.node);
-        let topic = node.create_topic(&name, type_name(M::DEFINITION), qos);
-        topic
-            .and_then(|topic| node.create_publisher(&topic, Some(qos.clone())))
-            .map_err(|error| fault!("cannot publish at {name}: {error}"))
+        Ok(match &self.way {
+            Way::Dds(dds) => TopicWriter::Dds(dds.publish(&name, qos)?),
+            Way::Zenoh(zenoh) => TopicWriter::Zenoh(zenoh.publish::<M>(&name, qos)?),
+        })
     }
 
     /// Begins to listen at a topic.
@@ -132,85 +129,196 @@ impl Session {
         &self,
         topic: &str,
         qos: &QosProfile,
-    ) -> Result<Subscription<M>, Fault> {
+    ) -> Result<TopicReader<M>, Fault> {
         let name = self.name_of(topic)?;
-        let mut node = locked(&self.node);
-        let topic = node.create_topic(&name, type_name(M::DEFINITION), qos);
-        topic
-            .and_then(|topic| node.create_subscription(&topic, Some(qos.clone())))
-            .map_err(|error| fault!("cannot subscribe to {name}: {error}"))
+        Ok(match &self.way {
+            Way::Dds(dds) => TopicReader::Dds(Box::new(dds.subscribe(&name, qos)?)),
+            Way::Zenoh(zenoh) => TopicReader::Zenoh(zenoh.subscribe::<M>(&name, qos)?),
+        })
     }
 
     /// Offers a service that is triggered: `std_srvs/srv/Trigger`.
     ///
     /// # Errors
     /// As for [`Session::publish`].
-    pub(crate) fn offer(
-        &self,
-        service: &str,
-    ) -> Result<Server<TriggerRequest, TriggerResponse>, Fault> {
+    pub(crate) fn offer(&self, service: &str) -> Result<TriggerServer, Fault> {
         let name = self.name_of(service)?;
-        let qos = QosProfile::publisher_default()
-            .reliability_reliable(WhenFull::DEFAULT)
-            .history(History::KeepLast { depth: REQUESTS });
-        let ty = ServiceTypeName::new("std_srvs", "Trigger");
-        let mut node = locked(&self.node);
-        node.create_server(ServiceMapping::Enhanced, &name, &ty, qos.clone(), qos)
-            .map_err(|error| fault!("cannot offer {name}: {error}"))
+        Ok(match &self.way {
+            Way::Dds(dds) => TriggerServer::Dds(Box::new(dds.offer(&name)?)),
+            Way::Zenoh(zenoh) => TriggerServer::Zenoh(zenoh.offer(&name)?),
+        })
     }
 
-    /// What another participant says of a writer of its own: the name of its type as DDS knows it,
-    /// and the hash, if it tells one. `None`: nobody here has heard of it.
+    /// The services of the parameters, for who answers them; `None`: they answer by themselves.
+    ///
+    /// # Errors
+    /// The network refuses them.
+    pub(crate) fn parameters(&self) -> Result<Option<ParameterServices>, Fault> {
+        match &self.way {
+            Way::Dds(_) => Ok(None),
+            Way::Zenoh(zenoh) => zenoh.parameters(&self.values).map(Some),
+        }
+    }
+
+    /// What is known of a writer that does not say with each message what it sends. `None`:
+    /// nothing.
     pub(crate) fn writer(&self, gid: Gid) -> Option<Foreign> {
-        let found = self.participant.discovered_writers();
-        let found =
-            found.into_iter().find(|it| Gid::from(it.writer_proxy.remote_writer_guid) == gid);
-        found.map(|writer| Foreign {
-            type_name: writer.publication_topic_data.type_name,
-            hash: told_hash(&writer.user_data),
-        })
+        match &self.way {
+            Way::Dds(dds) => dds.writer(gid),
+            Way::Zenoh(_) => None,
+        }
+    }
+
+    /// The router that it needs, and whether it has a connection to it. May wait for a moment.
+    pub(crate) fn router(&self) -> Option<(&str, bool)> {
+        match &self.way {
+            Way::Dds(_) => None,
+            Way::Zenoh(zenoh) => Some(zenoh.router()),
+        }
     }
 
     /// Says what the topic of a node has done so far.
     ///
     /// # Errors
-    /// DDS has ended in this process.
+    /// The session has ended.
     pub(crate) fn note(&self, node: &str, figures: Vec<(&'static str, u64)>) -> Result<(), Fault> {
         locked(&self.ledger).insert(node.to_owned(), figures);
         self.check()
     }
 
-    /// Whether DDS still works. The threads of rustdds end without a word when a signal interrupts
-    /// their wait, as it does in a process that was stopped and goes on (rustdds 0.15.1); then
-    /// nothing crosses any more, and only a new process helps.
+    /// Whether it still works.
     ///
     /// # Errors
-    /// It does not.
+    /// It does not: only a new process helps.
     pub(crate) fn check(&self) -> Result<(), Fault> {
-        let sessions = locked(&SESSIONS).iter().filter(|it| it.1.strong_count() > 0).count();
-        if self.begun.elapsed() > NOTE
-            && (self.spinner.is_finished() || threads()? < THREADS * sessions)
-        {
-            return Err(fault!(
-                "DDS has ended in this process, as it does when the process was stopped for a \
-                 while: it must start again"
-            ));
+        match &self.way {
+            Way::Dds(dds) => {
+                let sessions = locked(&SESSIONS);
+                let is_dds = |(settings, session): &&(Settings, Weak<Session>)| {
+                    settings.router.is_none() && session.strong_count() > 0
+                };
+                dds.check(sessions.iter().filter(is_dds).count())
+            }
+            Way::Zenoh(zenoh) => zenoh.check(),
         }
-        Ok(())
     }
 
     /// What all topics have done.
     pub(crate) fn notes(&self) -> BTreeMap<String, Vec<(&'static str, u64)>> {
         locked(&self.ledger).clone()
     }
+}
 
-    /// The number of its domain of DDS.
-    pub(crate) fn domain(&self) -> u16 {
-        self.context.domain_id()
+/// Where messages of a type go out.
+pub(crate) enum TopicWriter<M: Serialize> {
+    Dds(Publisher<M>),
+    Zenoh(ZenohWriter),
+}
+
+impl<M: RosMessage + Serialize> TopicWriter<M> {
+    /// Sends one. Whether there was room for it.
+    ///
+    /// # Errors
+    /// The network has failed.
+    pub(crate) fn publish(&self, message: M) -> Result<bool, Fault> {
+        match self {
+            TopicWriter::Dds(publisher) => match publisher.publish(message) {
+                Ok(()) => Ok(true),
+                Err(WriteError::WouldBlock { .. }) => Ok(false),
+                Err(error) => Err(fault!("cannot publish: {error}")),
+            },
+            TopicWriter::Zenoh(writer) => writer.publish(&message).map(|()| true),
+        }
     }
 }
 
-/// A writer of another participant.
+/// Where messages of a type come in.
+pub(crate) enum TopicReader<M: DeserializeOwned> {
+    Dds(Box<Subscription<M>>),
+    Zenoh(ZenohReader),
+}
+
+/// What a look at a topic finds.
+pub(crate) enum Received<M> {
+    /// Nothing new.
+    Nothing,
+    /// Bytes that are no message of this type, or do not say whence they come.
+    Unreadable,
+    /// A message that says itself that it is of another type.
+    Other(Origin),
+    /// A message.
+    Message(M, Origin),
+}
+
+/// Whence a message comes.
+pub(crate) struct Origin {
+    /// Its writer, its number, when it arrived here.
+    pub(crate) info: MessageInfo,
+    /// What it says of its writer; `None`: that must be asked.
+    pub(crate) said: Option<Foreign>,
+    /// How long it was on its way, ns, by the clock here and the sender's, which are not the same:
+    /// only that one took longer than another tells something. `None`: it says nothing of that.
+    pub(crate) took_ns: Option<i64>,
+}
+
+impl<M: RosMessage + DeserializeOwned + 'static> TopicReader<M> {
+    /// The next one.
+    ///
+    /// # Errors
+    /// The network has failed.
+    pub(crate) fn take(&self) -> Result<Received<M>, Fault> {
+        match self {
+            TopicReader::Dds(subscription) => match subscription.take() {
+                Ok(None) => Ok(Received::Nothing),
+                Ok(Some((message, info))) => {
+                    Ok(Received::Message(message, Origin { info, said: None, took_ns: None }))
+                }
+                Err(ReadError::Deserialization { .. } | ReadError::Malformed) => {
+                    Ok(Received::Unreadable)
+                }
+                Err(error) => Err(fault!("cannot listen: {error}")),
+            },
+            TopicReader::Zenoh(reader) => Ok(reader.take()),
+        }
+    }
+}
+
+/// A service that is triggered.
+pub(crate) enum TriggerServer {
+    Dds(Box<Server<TriggerRequest, TriggerResponse>>),
+    Zenoh(ZenohService),
+}
+
+impl TriggerServer {
+    /// Answers who has asked since the last look.
+    ///
+    /// # Errors
+    /// The network has failed.
+    pub(crate) fn answer(&self, mut done: impl FnMut() -> TriggerResponse) -> Result<(), Fault> {
+        let server = match self {
+            TriggerServer::Dds(server) => server,
+            TriggerServer::Zenoh(service) => {
+                service.answer(|_: TriggerRequest| done());
+                return Ok(());
+            }
+        };
+        for _ in 0..ANSWERED_MAX {
+            let asked = match server.receive_request() {
+                Ok(Some((asked, _))) => asked,
+                Ok(None) => break,
+                // A request that nobody can read has no answer.
+                Err(ReadError::Deserialization { .. } | ReadError::Malformed) => continue,
+                Err(error) => return Err(fault!("cannot hear who triggers: {error}")),
+            };
+            // Who is gone by now gets no answer.
+            let _ = server.send_response(asked, done());
+        }
+        Ok(())
+    }
+}
+
+/// A writer of somebody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign {
     /// Such as `geometry_msgs::msg::dds_::Twist_`.
     pub(crate) type_name: String,
@@ -225,16 +333,11 @@ impl Foreign {
     }
 }
 
-/// The hash in the user data of an endpoint: `typehash=RIHS01_…;` among others, behind a length.
-fn told_hash(user_data: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(user_data);
-    let (_, rest) = text.split_once("typehash=")?;
-    let hash = rest.split(';').next().unwrap_or_default();
-    hash.starts_with("RIHS01_").then(|| hash.to_owned())
-}
-
-fn type_name(definition: &Definition) -> MessageTypeName {
-    MessageTypeName::new(definition.package, definition.name)
+/// How a service of ROS is delivered, as rclcpp has it.
+fn trigger_qos() -> QosProfile {
+    QosProfile::publisher_default()
+        .reliability_reliable(WhenFull::DEFAULT)
+        .history(History::KeepLast { depth: REQUESTS })
 }
 
 /// See [`Session::name_of`].
@@ -250,54 +353,4 @@ pub(crate) fn name_of(node: &NodeName, text: &str) -> Result<Name, Fault> {
              them, each beginning with a letter, such as joint_states, /tf or ~/stop"
         )
     })
-}
-
-/// DDS would run on without a word, and nobody would ever see it.
-fn is_ours(network: IpAddr) -> Result<(), Fault> {
-    let bound = UdpSocket::bind((network, 0));
-    bound.map(|_| ()).map_err(|error| {
-        fault!(
-            "'network' is {network}, which this machine does not have: {error}; write an \
-                address of one of its interfaces, or nothing for all"
-        )
-    })
-}
-
-/// The node's parameters, and who judges what others want to set.
-fn options(declared: &[Declared], values: &Arc<Values>) -> NodeOptions {
-    let (judge, keeper) = (Arc::clone(values), Arc::clone(values));
-    let options = NodeOptions::new()
-        .enable_rosout(false)
-        .parameter_validator(Box::new(move |name, value| judge.judge(name, value)))
-        .parameter_set_action(Box::new(move |name, value| {
-            keeper.keep(name, value);
-            Ok(())
-        }));
-    declared
-        .iter()
-        .fold(options, |options, it| options.declare_parameter(&it.name, it.value.clone()))
-}
-
-/// Lets the node live: discovery of nodes and services of parameters are its own work. It ends with
-/// the node.
-fn spin(node: &mut Node) -> Result<JoinHandle<()>, Fault> {
-    let spinner = node.spinner().map_err(|error| fault!("the node of ROS: {error}"))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.map_err(|error| fault!("no thread for the node of ROS: {error}"))?;
-    let name = "ros2 node".to_owned();
-    let thread = thread::Builder::new().name(name).spawn(move || {
-        // It ends with the node, or because DDS has ended, which every end of it notices.
-        let _ = runtime.block_on(spinner.spin());
-    });
-    thread.map_err(|error| fault!("no thread for the node of ROS: {error}"))
-}
-
-/// How many threads of DDS this process has.
-fn threads() -> Result<usize, Fault> {
-    let unreadable =
-        |error: std::io::Error| fault!("cannot see the threads of this process: {error}");
-    let threads = fs::read_dir("/proc/self/task").map_err(unreadable)?;
-    let names = threads.flatten().map(|thread| fs::read_to_string(thread.path().join("comm")));
-    // One that has ended meanwhile has no name.
-    Ok(names.filter(|name| name.as_ref().is_ok_and(|name| name.starts_with(THREAD))).count())
 }

@@ -6,23 +6,29 @@ use std::net::IpAddr;
 use ros2_client::NodeName;
 use sinew_core::{Fault, Parameters, Refusal, fault};
 
-use crate::values::{Declared, declared};
+use crate::values::{self, Declared};
 
 /// The kind that holds them.
 pub(crate) const KIND: &str = "ros2_node";
+/// How a node reaches others; the first one is usual.
+pub(crate) const MIDDLEWARE: [&str; 2] = ["dds", "zenoh"];
+/// Where rmw_zenoh has its router.
+const ROUTER: &str = "localhost:7447";
 /// The greatest number of a domain whose ports are valid.
 pub(crate) const DOMAIN_MAX: u16 = 232;
 
 /// Who it is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
-    /// Domain of DDS.
+    /// Of DDS, or of rmw_zenoh.
     pub(crate) domain: u16,
     /// Begins with a slash.
     pub(crate) namespace: String,
     /// Of the node.
     pub(crate) name: String,
-    /// The only interface that is told to others; `None`: all.
+    /// Over Zenoh: the address and the port of its router. `None`: over DDS.
+    pub(crate) router: Option<String>,
+    /// Of DDS: the only interface that is told to others; `None`: all.
     pub(crate) network: Option<IpAddr>,
     /// Its parameters.
     pub(crate) declared: Vec<Declared>,
@@ -52,11 +58,16 @@ impl Settings {
         };
         let namespace = parameters.text("namespace").to_owned();
         let name = parameters.text("ros_node").to_owned();
-        let mut settings = Settings { domain, namespace, name, network, declared: Vec::new() };
+        let declared = Vec::new();
+        let mut settings = Settings { domain, namespace, name, router: None, network, declared };
         if let Err(fault) = settings.node_name() {
             refuse("ros_node", fault);
         }
-        match declared(parameters.yaml("parameters")) {
+        match router(parameters) {
+            Ok(router) => settings.router = router,
+            Err(refusal) => wrong.push(refusal),
+        }
+        match values::declared(parameters.yaml("parameters")) {
             Ok(declared) => settings.declared = declared,
             Err(refusals) => wrong.extend(refusals),
         }
@@ -97,7 +108,36 @@ impl Settings {
     }
 }
 
-/// The domain of DDS; -1: what the environment says, as for every node of ROS, or 0.
+/// Where the router is, if it is to be over Zenoh; what belongs to the other way is refused.
+fn router(parameters: &Parameters<'_>) -> Result<Option<String>, Refusal> {
+    let refuse =
+        |name, message: &str, help: &str| Err(Refusal::new(parameters.span(name), message, help));
+    let text = parameters.text("router");
+    if parameters.text("middleware") == MIDDLEWARE[0] {
+        return match text {
+            "" => Ok(None),
+            _ => refuse("router", "DDS has no router", "write middleware: zenoh, or no router"),
+        };
+    }
+    if !parameters.text("network").is_empty() {
+        return refuse("network", "'network' is of DDS", "leave it away: its router finds others");
+    }
+    let text = if text.is_empty() { ROUTER } else { text };
+    let is_of_host = |sign: char| sign.is_ascii_alphanumeric() || "-._:[]".contains(sign);
+    match text.rsplit_once(':') {
+        Some((host, port))
+            if !host.is_empty() && host.chars().all(is_of_host) && port.parse::<u16>().is_ok() =>
+        {
+            Ok(Some(text.to_owned()))
+        }
+        _ => {
+            let message = format!("'{text}' is no address with a port");
+            refuse("router", &message, "write one such as localhost:7447")
+        }
+    }
+}
+
+/// The domain; -1: what the environment says, as for every node of ROS, or 0.
 fn domain(number: i64) -> Result<u16, Fault> {
     if let Ok(domain) = u16::try_from(number) {
         return Ok(domain);

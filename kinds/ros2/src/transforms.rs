@@ -1,12 +1,11 @@
 //! Transforms that never change: all in one message, which who comes later gets too.
 
-use ros2_client::dds::Publisher;
 use ros2_client::qos::{Durability, History, QosProfile};
-use sinew_core::{Fault, Refusal, fault};
+use sinew_core::{Fault, Refusal};
 use sinew_spec::{Data, Item};
 
 use crate::messages::{Header, Quaternion, TFMessage, Transform, TransformStamped, Vector3};
-use crate::session::Session;
+use crate::session::{Session, TopicWriter};
 use crate::topics::normalise;
 use crate::topics::outward::now;
 
@@ -81,11 +80,11 @@ fn numbers<const N: usize>(item: Option<&Item>, default: [f64; N]) -> Option<[f6
 /// Publishes them; they stay as long as what is returned.
 ///
 /// # Errors
-/// DDS refuses it.
+/// The network refuses it.
 pub(crate) fn publish(
     session: &Session,
     transforms: &[TransformStamped],
-) -> Result<Publisher<TFMessage>, Fault> {
+) -> Result<TopicWriter<TFMessage>, Fault> {
     let qos = QosProfile::publisher_default()
         .durability(Durability::TransientLocal)
         .history(History::KeepLast { depth: 1 });
@@ -93,6 +92,7 @@ pub(crate) fn publish(
     let mut transforms = transforms.to_vec();
     transforms.iter_mut().for_each(|it| it.header.stamp = now());
     let message = TFMessage { transforms };
-    publisher.publish(message).map_err(|error| fault!("cannot publish /tf_static: {error}"))?;
+    // It has room for the one that it keeps.
+    publisher.publish(message)?;
     Ok(publisher)
 }

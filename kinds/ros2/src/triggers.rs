@@ -1,19 +1,15 @@
 //! Services of ROS that give an order to the run: `std_srvs/srv/Trigger`, one for each order that
 //! the spec offers.
 
-use ros2_client::dds::Server;
 use sinew_control::Request;
-use sinew_core::{Fault, Refusal, fault};
+use sinew_core::{Fault, Refusal};
 use sinew_runtime::watch::Watch;
 use sinew_spec::plan::Plan;
 use sinew_spec::{Data, Item};
 
-use crate::messages::{TriggerRequest, TriggerResponse};
-use crate::session::Session;
+use crate::messages::TriggerResponse;
+use crate::session::{Session, TriggerServer};
 use crate::tell;
-
-/// Requests that one look answers.
-const ANSWERED_MAX: usize = 16;
 
 /// What the spec offers.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +80,7 @@ impl Trigger {
     /// Offers it.
     ///
     /// # Errors
-    /// Its name is none, or DDS refuses it.
+    /// Its name is none, or the network refuses it.
     pub(crate) fn offer(&self, session: &Session) -> Result<Offered, Fault> {
         Ok(Offered { trigger: self.clone(), server: session.offer(&self.name)? })
     }
@@ -102,25 +98,17 @@ impl Trigger {
 /// One that is offered.
 pub(crate) struct Offered {
     trigger: Trigger,
-    server: Server<TriggerRequest, TriggerResponse>,
+    server: TriggerServer,
 }
 
 impl Offered {
-    /// Answers who has asked since the last look: some, for a flood must not hold up a heartbeat.
+    /// Answers who has asked since the last look.
     ///
     /// # Errors
-    /// DDS has failed.
+    /// The network has failed.
     pub(crate) fn look(&self, watch: &Watch) -> Result<(), Fault> {
-        for _ in 0..ANSWERED_MAX {
-            let asked = match self.server.receive_request() {
-                Ok(Some((asked, _))) => asked,
-                Ok(None) => break,
-                // A request that nobody can read has no answer.
-                Err(ros2_client::ReadError::Deserialization { .. }) => continue,
-                Err(ros2_client::ReadError::Malformed) => continue,
-                Err(error) => return Err(fault!("cannot hear who triggers: {error}")),
-            };
-            let name = &self.trigger.name;
+        let name = &self.trigger.name;
+        self.server.answer(|| {
             let done = watch.supervisor().order(&self.trigger.request());
             tell(&match &done {
                 Ok(_) => format!("ROS asked at '{name}': done"),
@@ -130,9 +118,7 @@ impl Offered {
                 Ok(text) => (true, text),
                 Err(why) => (false, why),
             };
-            // Who is gone by now gets no answer.
-            let _ = self.server.send_response(asked, TriggerResponse { success, message });
-        }
-        Ok(())
+            TriggerResponse { success, message }
+        })
     }
 }

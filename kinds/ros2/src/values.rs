@@ -54,6 +54,21 @@ impl Values {
         good.then_some(()).ok_or_else(|| format!("'{name}' is from {min} to {max}"))
     }
 
+    /// Whether a value is of the type that the parameter has, if there is one.
+    pub(crate) fn judge_type(&self, name: &str, value: &ParameterValue) -> Result<(), String> {
+        let declared = self.declared.iter().find(|it| it.name == name);
+        let is_other = |it: &&Declared| it.value.to_parameter_type() != value.to_parameter_type();
+        declared.filter(is_other).map_or(Ok(()), |it| {
+            let (ty, found) = (it.value.to_parameter_type(), value.to_parameter_type());
+            Err(format!("'{name}' is of type {ty:?}; found {found:?}"))
+        })
+    }
+
+    /// Takes the first values.
+    pub(crate) fn keep_first(&self) {
+        self.declared.iter().for_each(|it| self.keep(&it.name, &it.value));
+    }
+
     /// Takes a value that was judged.
     pub(crate) fn keep(&self, name: &str, value: &ParameterValue) {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);

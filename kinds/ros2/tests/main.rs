@@ -1,6 +1,6 @@
 //! Graphs with a node of ROS, run for real, and nodes of others beside them: Cyclone DDS by its
-//! Python package, ros2-client for services and parameters. The domains are this program, started
-//! again. Nothing here is the arm.
+//! Python package, ros2-client for services and parameters over DDS, and zenoh's Python package in
+//! the way of rmw_zenoh. The domains are this program, started again. Nothing here is the arm.
 
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
@@ -9,6 +9,7 @@ mod calls;
 mod inward;
 mod kinds;
 mod outward;
+mod over_zenoh;
 mod peer;
 mod refused;
 mod stage;
@@ -25,8 +26,15 @@ use sinew_runtime::{Kinds, domain};
 type Test = (&'static str, fn());
 
 /// All of them; `cargo test` filters them by name as usual.
-const TESTS: [&[Test]; 6] =
-    [outward::TESTS, inward::TESTS, targets::TESTS, base::TESTS, calls::TESTS, refused::TESTS];
+const TESTS: [&[Test]; 7] = [
+    outward::TESTS,
+    inward::TESTS,
+    targets::TESTS,
+    base::TESTS,
+    calls::TESTS,
+    refused::TESTS,
+    over_zenoh::TESTS,
+];
 
 /// The kinds of this crate, and machines.
 fn all_kinds() -> Kinds {

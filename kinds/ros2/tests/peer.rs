@@ -1,9 +1,11 @@
-//! `peer.py`: a node of Cyclone DDS, in a process of its own.
+//! `peer.py`, a node of Cyclone DDS, and `zenoh_peer.py`, one as rmw_zenoh has it, each in a
+//! process of its own.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -21,12 +23,21 @@ fn python() -> String {
 
 /// Whether there can be one; else says what is missing.
 pub(crate) fn is_there() -> bool {
+    has("cyclonedds")
+}
+
+/// Whether there can be one with zenoh; else says what is missing.
+pub(crate) fn is_zenoh_there() -> bool {
+    has("zenoh, rosbags")
+}
+
+fn has(packages: &str) -> bool {
     let python = python();
-    let tried =
-        Command::new(&python).args(["-c", "import cyclonedds"]).stderr(Stdio::null()).status();
+    let import = format!("import {packages}");
+    let tried = Command::new(&python).args(["-c", &import]).stderr(Stdio::null()).status();
     let good = tried.is_ok_and(|status| status.success());
     if !good {
-        skip(&format!("'{python}' cannot import cyclonedds; name another in SINEW_TEST_PYTHON"));
+        skip(&format!("'{python}' cannot import {packages}; name another in SINEW_TEST_PYTHON"));
     }
     good
 }
@@ -34,9 +45,18 @@ pub(crate) fn is_there() -> bool {
 impl Peer {
     /// Starts one that does this.
     pub(crate) fn start(arguments: &[&str]) -> Peer {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peer.py");
+        Peer::of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peer.py"), &domain(), arguments)
+    }
+
+    /// Starts one that does this over Zenoh, with a router at this port.
+    pub(crate) fn over_zenoh(port: &str, arguments: &[&str]) -> Peer {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/zenoh_peer.py");
+        Peer::of(script, port, arguments)
+    }
+
+    fn of(script: &str, first: &str, arguments: &[&str]) -> Peer {
         let mut process = Command::new(python())
-            .args([script, &domain()])
+            .args([script, first])
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -58,6 +78,11 @@ impl Peer {
     /// What it says next, if it has said something.
     pub(crate) fn heard(&self) -> Option<Value> {
         self.lines.try_recv().ok()
+    }
+
+    /// What it says next, if it says something in so long.
+    pub(crate) fn says(&self, time: Duration) -> Option<Value> {
+        self.lines.recv_timeout(time).ok()
     }
 
     /// Ends it at once, without a word to anybody: as a machine that loses its power.

@@ -105,6 +105,26 @@ const WRONG: &[(&str, &str, &str)] = &[
         "at 'here, trigge': 'here' is no address",
     ),
     (
+        "name: node, domain: ros",
+        "name: node, domain: ros, router: 'localhost:7447'",
+        "at ''localhost:7': DDS has no router",
+    ),
+    (
+        "name: node, domain: ros",
+        "name: node, domain: ros, middleware: zenoh, router: localhost",
+        "'localhost' is no address with a port",
+    ),
+    (
+        "name: node, domain: ros",
+        "name: node, domain: ros, middleware: zenoh, network: 127.0.0.1",
+        "'network' is of DDS",
+    ),
+    (
+        "name: node, domain: ros",
+        "name: node, domain: ros, middleware: rtps",
+        "known are: dds, zenoh",
+    ),
+    (
         "{kind: ros2_node, name: node,",
         "{kind: ros2_node, name: other, domain: ros}\n  - {kind: ros2_node, name: node,",
         "its domain has two nodes of kind 'ros2_node'",

@@ -1,18 +1,22 @@
 //! What is heard at a topic, judged: by whom it was sent, what it says and when it arrived here.
 
+mod quickest;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use ros2_client::{Gid, MessageInfo, ROSTime};
+use ros2_client::{Gid, ROSTime};
 use sinew_core::Fault;
 
+use self::quickest::Quickest;
 use crate::fields::Mapping;
-use crate::session::Foreign;
+use crate::session::{Foreign, Origin};
 use crate::tell;
 use crate::topics::inward::{Heard, Intake, InwardType, Refused, Taken, Wanted, write};
 
-/// Messages taken in one look. DDS keeps twice 64 of a topic for one reader, so one look comes to
-/// its end; what a flood brings beyond that is lost there, and counted here by its numbers.
+/// Messages taken in one look. DDS keeps twice 64 of a topic for one reader, and over Zenoh `depth`
+/// wait, so one look comes to its end; what a flood brings beyond that is lost there, and counted
+/// here by its numbers.
 const TAKEN_MAX: usize = 256;
 /// Writers that are remembered; a flood of new ones makes room for itself.
 const WRITERS_MAX: usize = 64;
@@ -68,6 +72,8 @@ struct Writer {
     number: i64,
     /// When that was taken.
     heard: Instant,
+    /// How long its messages are on their way.
+    quickest: Quickest,
 }
 
 /// What became of the messages.
@@ -140,8 +146,8 @@ impl Hearing {
             match self.intake.take(&self.wanted)? {
                 Taken::Nothing => break,
                 Taken::Unreadable => self.refuse(Refused::Bytes),
-                Taken::Message(heard, info) => {
-                    if let Err(refused) = self.judge(heard, &info, now) {
+                Taken::Message(heard, origin) => {
+                    if let Err(refused) = self.judge(heard, origin, now) {
                         self.refuse(refused);
                     }
                 }
@@ -167,18 +173,23 @@ impl Hearing {
     fn judge(
         &mut self,
         heard: Result<Heard, Refused>,
-        info: &MessageInfo,
+        origin: Origin,
         now: Instant,
     ) -> Result<(), Refused> {
-        if !self.is_of_type(info) {
+        let (gid, took_ns) = (origin.info.publisher_gid(), origin.took_ns);
+        let arrived = origin.info.received_timestamp();
+        if !self.is_of_type(origin) {
             return Err(Refused::Type);
         }
+        let writer = self.writers.get_mut(&gid).zip(took_ns);
+        let is_slow =
+            writer.is_some_and(|(it, took_ns)| it.quickest.is_slow(took_ns, now, self.after));
         let heard = heard?;
         if !self.frame_id.is_empty() && heard.frame_id != self.frame_id {
             return Err(Refused::Frame);
         }
-        let arrived = info.received_timestamp();
-        if self.away.is_some() || arrived.is_none_or(|arrived| age(arrived) > self.after) {
+        if is_slow || self.away.is_some() || arrived.is_none_or(|arrived| age(arrived) > self.after)
+        {
             return Err(Refused::Late);
         }
         let mut message = vec![0; self.bytes];
@@ -189,9 +200,9 @@ impl Hearing {
         Ok(())
     }
 
-    /// Whether the writer means this type. DDS hands over what any writer at a topic of this name
-    /// sends.
-    fn is_of_type(&mut self, info: &MessageInfo) -> bool {
+    /// Whether the writer means this type. What any writer at a topic of this name sends is handed
+    /// over.
+    fn is_of_type(&mut self, Origin { info, said, .. }: Origin) -> bool {
         let (gid, number) = (info.publisher_gid(), info.sequence_number());
         if let Some(writer) = self.writers.get_mut(&gid) {
             let gap = number.saturating_sub(writer.number).saturating_sub(1);
@@ -201,12 +212,13 @@ impl Hearing {
             return writer.is_good;
         }
         // Not known yet: then the next message of this writer is asked again.
-        let Some(foreign) = (self.ask)(gid) else { return false };
+        let Some(foreign) = said.or_else(|| (self.ask)(gid)) else { return false };
         let is_good = foreign.means(self.ty.definition, &self.hash);
         if self.writers.len() >= WRITERS_MAX {
             self.writers.pop_first();
         }
-        self.writers.insert(gid, Writer { is_good, number, heard: self.looked });
+        let quickest = Quickest::new(self.looked);
+        self.writers.insert(gid, Writer { is_good, number, heard: self.looked, quickest });
         if self.writers_told < WRITERS_TOLD_MAX {
             self.writers_told += 1;
             self.tell_of(is_good, foreign);

@@ -1,10 +1,8 @@
 //! Messages of ROS that become messages of the graph.
 
-use ros2_client::dds::Subscription;
 use ros2_client::qos::QosProfile;
-use ros2_client::{MessageInfo, ReadError};
 use serde::de::DeserializeOwned;
-use sinew_core::{Fault, fault};
+use sinew_core::Fault;
 
 use super::{JOINTS, POSE, TWIST, normalise};
 use crate::definition::{Definition, RosMessage};
@@ -12,7 +10,7 @@ use crate::fields::{Mapping, Slot, Width};
 use crate::messages::{
     Duration, Header, JointState, JointTrajectory, Pose, PoseStamped, Twist, TwistStamped, Vector3,
 };
-use crate::session::Session;
+use crate::session::{Origin, Received, Session, TopicReader};
 
 /// A type that can be subscribed.
 pub(crate) struct InwardType {
@@ -128,7 +126,7 @@ pub(crate) trait Intake: Send {
     /// The next one, with whence and when it came.
     ///
     /// # Errors
-    /// DDS has failed.
+    /// The network has failed.
     fn take(&self, wanted: &Wanted) -> Result<Taken, Fault>;
 }
 
@@ -139,17 +137,17 @@ pub(crate) enum Taken {
     /// Bytes that are no message of this type.
     Unreadable,
     /// A message.
-    Message(Result<Heard, Refused>, MessageInfo),
+    Message(Result<Heard, Refused>, Origin),
 }
 
-impl<M: Inward> Intake for Subscription<M> {
+impl<M: Inward> Intake for TopicReader<M> {
     fn take(&self, wanted: &Wanted) -> Result<Taken, Fault> {
-        match Subscription::take(self) {
-            Ok(None) => Ok(Taken::Nothing),
-            Ok(Some((message, info))) => Ok(Taken::Message(message.heard(wanted), info)),
-            Err(ReadError::Deserialization { .. } | ReadError::Malformed) => Ok(Taken::Unreadable),
-            Err(error) => Err(fault!("cannot listen: {error}")),
-        }
+        Ok(match TopicReader::take(self)? {
+            Received::Nothing => Taken::Nothing,
+            Received::Unreadable => Taken::Unreadable,
+            Received::Other(origin) => Taken::Message(Err(Refused::Type), origin),
+            Received::Message(message, origin) => Taken::Message(message.heard(wanted), origin),
+        })
     }
 }
 

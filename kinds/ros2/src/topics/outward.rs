@@ -2,11 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ros2_client::WriteError;
-use ros2_client::dds::Publisher;
 use ros2_client::qos::QosProfile;
 use serde::Serialize;
-use sinew_core::{Fault, fault};
+use sinew_core::Fault;
 
 use super::{JOINTS, POSE, TWIST, normalise};
 use crate::definition::{Definition, RosMessage};
@@ -15,7 +13,7 @@ use crate::messages::{
     Header, Image, JointState, Point, Pose, PoseStamped, Quaternion, TFMessage, Time, Transform,
     TransformStamped, Twist, TwistStamped, Vector3,
 };
-use crate::session::Session;
+use crate::session::{Session, TopicWriter};
 
 /// A type that can be published.
 pub(crate) struct OutwardType {
@@ -82,17 +80,13 @@ pub(crate) trait Outlet: Send {
     /// Sends one. Whether there was room for it.
     ///
     /// # Errors
-    /// DDS has failed.
+    /// The network has failed.
     fn send(&self, content: Content, labels: &Labels, stamp: Time) -> Result<bool, Fault>;
 }
 
-impl<M: Outward> Outlet for Publisher<M> {
+impl<M: Outward> Outlet for TopicWriter<M> {
     fn send(&self, content: Content, labels: &Labels, stamp: Time) -> Result<bool, Fault> {
-        match self.publish(M::of(content, labels, stamp)) {
-            Ok(()) => Ok(true),
-            Err(WriteError::WouldBlock { .. }) => Ok(false),
-            Err(error) => Err(fault!("cannot publish: {error}")),
-        }
+        self.publish(M::of(content, labels, stamp))
     }
 }
 

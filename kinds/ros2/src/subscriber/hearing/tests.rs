@@ -4,6 +4,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::sleep;
 use std::time::SystemTime;
 
+use ros2_client::MessageInfo;
 use sinew_core::catalogue::{Field, MessageType, Scalar, type_hash};
 use sinew_spec::{Data, Item, Span};
 
@@ -20,7 +21,7 @@ static MESSAGE: MessageType =
 /// Longer than any look takes, and short.
 const AFTER: Duration = Duration::from_millis(200);
 
-struct Made(Receiver<Option<(f64, MessageInfo)>>);
+struct Made(Receiver<Option<(f64, Origin)>>);
 
 impl Intake for Made {
     fn take(&self, wanted: &Wanted) -> Result<Taken, Fault> {
@@ -40,13 +41,14 @@ fn gid(writer: u8) -> Gid {
 }
 
 /// Of a message that arrived so long ago.
-fn info(writer: u8, number: i64, ago: Duration) -> MessageInfo {
+fn info(writer: u8, number: i64, ago: Duration) -> Origin {
     let arrived = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970") - ago;
     let arrived = ROSTime::from_nanos(arrived.as_nanos() as i64);
-    MessageInfo::new(Some(arrived), None, number, gid(writer), None)
+    let info = MessageInfo::new(Some(arrived), None, number, gid(writer), None);
+    Origin { info, said: None, took_ns: None }
 }
 
-fn hearing() -> (Sender<Option<(f64, MessageInfo)>>, Hearing) {
+fn hearing() -> (Sender<Option<(f64, Origin)>>, Hearing) {
     let ty = &INWARD[1];
     assert_eq!(ty.name, "geometry_msgs/msg/TwistStamped");
     let fields = Item::new(Span::default(), Data::Map(Vec::new()));
@@ -111,6 +113,24 @@ fn a_bad_message_does_not_hide_a_good_one() {
     let counts = [Refused::NotFinite, Refused::Type, Refused::Late, Refused::Bytes]
         .map(|why| refused(&hearing, why));
     assert_eq!(counts, [1, 3, 1, 1]);
+}
+
+#[test]
+fn a_message_that_took_longer_than_others_of_its_writer_is_late() {
+    let (sender, mut hearing) = hearing();
+    let mut hear = |number, took_ms: i64| {
+        let origin = info(1, number, Duration::ZERO);
+        let origin = Origin { took_ns: Some(took_ms * 1_000_000), ..origin };
+        sender.send(Some((1.0, origin))).expect("it listens");
+        hearing.look().expect("it looks");
+        hearing.next().is_some()
+    };
+    // By two clocks: what they show is far from each other.
+    let first = -1_000_000_000;
+    assert!(hear(1, first));
+    assert!(hear(2, first + 150));
+    assert!(!hear(3, first + 250), "it was held somewhere on its way");
+    assert!(hear(4, first + 20));
 }
 
 #[test]
