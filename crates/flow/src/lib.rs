@@ -27,6 +27,7 @@ pub mod testing;
 mod value;
 mod values;
 
+pub use across::{Arriving, Leaving, RELAYED_MAX, Relay, RelayDoors};
 pub use budget::{FlowLimits, SLICE, WORK_DEFAULT};
 pub use crew::Crew;
 pub use crew::reload::is_same;

@@ -11,7 +11,7 @@ use std::os::unix::net::{UnixDatagram as StdDatagram, UnixStream as StdStream};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -21,6 +21,7 @@ use tokio::task::{AbortHandle, spawn_local};
 
 use super::connection::Connection;
 use super::frame::{Frame, SentPacket};
+use super::leaving::{Leaving, leave};
 use crate::tell::Teller;
 use crate::{Error, Flow, FlowLimits, Program, Reply};
 
@@ -32,14 +33,29 @@ struct Inside {
     teller: Teller,
     /// Where packets go; `None` once no more are taken.
     program: RefCell<Option<Rc<Program>>>,
+    /// Where they go instead, if they leave this machine.
+    relay: Option<Box<dyn Fn(Leaving)>>,
     connections: RefCell<Vec<Weak<Connection>>>,
 }
 
 impl Called {
     /// Nothing yet.
     pub(crate) fn new(program: Rc<Program>, teller: Teller) -> Called {
-        let (program, connections) = (RefCell::new(Some(program)), RefCell::default());
-        Called(Rc::new(Inside { teller, program, connections }))
+        Called::of(Some(program), None, teller)
+    }
+
+    /// What hands packets to others.
+    pub(super) fn relay(take: impl Fn(Leaving) + 'static, teller: Teller) -> Called {
+        Called::of(None, Some(Box::new(take)), teller)
+    }
+
+    fn of(
+        program: Option<Rc<Program>>,
+        relay: Option<Box<dyn Fn(Leaving)>>,
+        teller: Teller,
+    ) -> Called {
+        let (program, connections) = (RefCell::new(program), RefCell::default());
+        Called(Rc::new(Inside { teller, program, relay, connections }))
     }
 
     /// From now on packets go there.
@@ -127,6 +143,9 @@ impl Called {
 
     async fn answer(&self, connection: &Connection, call: SentPacket) {
         let id = call.id;
+        if let Some(take) = &self.0.relay {
+            return connection.say(answered(id, leave(call, take).await));
+        }
         let program = self.0.program.borrow().clone();
         // It is under way until its reply is said.
         let (_open, reply, work) = match program.map(|it| (it.base.children.begin(), it)) {
@@ -139,11 +158,16 @@ impl Called {
                 (Some(open), reply, given.saturating_sub(flow.work_left()))
             }
         };
-        let frame = Frame::Reply { id, work, reply }.bytes();
-        let frame = frame.or_else(|error| Frame::Reply { id, work, reply: Err(error) }.bytes());
-        // An error alone is short.
-        connection.say(frame.unwrap_or_default());
+        connection.say(answered(id, (reply, work)));
     }
+}
+
+/// A reply as it is said.
+pub(super) fn answered(id: u64, (reply, work): (Reply, u64)) -> Bytes {
+    let frame = Frame::Reply { id, work, reply }.bytes();
+    let frame = frame.or_else(|error| Frame::Reply { id, work, reply: Err(error) }.bytes());
+    // An error alone is short.
+    frame.unwrap_or_default()
 }
 
 /// Has the node that is named answer the packet.

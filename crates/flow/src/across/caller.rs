@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixDatagram as StdDatagram, UnixStream as StdStream};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use bytestring::ByteString;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use tokio::io::Interest;
@@ -143,32 +143,55 @@ impl Caller {
         input: &ByteString,
         packet: Value,
     ) -> Reply {
-        let Some(connection) = self.connection.borrow().clone() else {
-            return Err(self.failed(503, "is not there"));
-        };
-        if self.waiting.borrow().len() >= CALLS_MAX || connection.is_full() {
-            return Err(self.failed(503, "has not answered those before; it is behind"));
-        }
+        let connection = self.ready()?;
         let left = at.flow().deadline().map(|it| it.saturating_duration_since(Instant::now()));
         let deadline_ms = left.map_or(u64::MAX, |it| it.mul_f64(PART_OF_TIME).as_millis() as u64);
-        let (id, work) = (self.next_id.get(), at.flow().work_left());
-        self.next_id.set(id + 1);
+        let (id, work) = (self.next_id(), at.flow().work_left());
         let (node, input) = (node.clone(), input.clone());
         let context = at.context();
         at.flow().spend(packet.price())?;
         let call = SentPacket { id, node, input, deadline_ms, work, context, packet };
         let frame = Frame::Call(call).bytes()?;
         at.flow().spend((frame.len() / BYTES_PER_UNIT) as u64)?;
+        let (reply, work) = self.ask(&connection, id, frame).await?;
+        at.flow().spend(work)?;
+        reply
+    }
+
+    /// Has it answer a packet that no flow of this worker has sent. The work is what went into it.
+    pub(super) async fn pass(&self, call: SentPacket) -> Result<(Reply, u64), Error> {
+        let (connection, id) = (self.ready()?, self.next_id());
+        self.ask(&connection, id, Frame::Call(SentPacket { id, ..call }).bytes()?).await
+    }
+
+    /// The connection, if one more packet may wait behind it.
+    fn ready(&self) -> Result<Rc<Connection>, Error> {
+        let Some(connection) = self.connection.borrow().clone() else {
+            return Err(self.failed(503, "is not there"));
+        };
+        if self.waiting.borrow().len() >= CALLS_MAX || connection.is_full() {
+            return Err(self.failed(503, "has not answered those before; it is behind"));
+        }
+        Ok(connection)
+    }
+
+    fn next_id(&self) -> u64 {
+        self.next_id.replace(self.next_id.get() + 1)
+    }
+
+    async fn ask(
+        &self,
+        connection: &Connection,
+        id: u64,
+        frame: Bytes,
+    ) -> Result<(Reply, u64), Error> {
         let (sender, answer) = oneshot::channel();
         self.waiting.borrow_mut().insert(id, sender);
-        let cancel = Cancel { caller: self, connection: &connection, id };
+        let cancel = Cancel { caller: self, connection, id };
         connection.say(frame);
         let answered = answer.await;
         drop(cancel);
-        let (reply, work) =
-            answered.map_err(|_| self.failed(502, "has ended while it had the packet"))?;
-        at.flow().spend(work)?;
-        reply
+        answered.map_err(|_| self.failed(502, "has ended while it had the packet"))
     }
 
     #[cold]

@@ -13,8 +13,13 @@ pub(crate) mod called;
 pub(crate) mod caller;
 mod connection;
 mod frame;
+mod leaving;
+pub(crate) mod relay;
 #[cfg(test)]
 mod tests;
+
+pub use leaving::{Leaving, RELAYED_MAX};
+pub use relay::{Arriving, Relay, RelayDoors};
 
 /// Packets of a worker that may wait for replies from one domain; one more is refused (503).
 const CALLS_MAX: usize = 1024;

@@ -1,5 +1,7 @@
 //! Two domains in one process, and one whose other side is played by hand.
 
+mod relayed;
+
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};

@@ -1,0 +1,132 @@
+//! What carries packets between the domains of this machine and whoever takes them elsewhere: a
+//! thread that speaks with the domains as one of them, and knows packets by their bytes only.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::spawn_local;
+
+use super::called::{Called, answered};
+use super::caller::Caller;
+use super::frame::{Frame, SentPacket};
+use super::leaving::{Leaving, only, short};
+use crate::tell::Teller;
+use crate::{Error, Reply};
+
+/// The doors of a relay.
+#[derive(Debug, Default)]
+pub struct RelayDoors {
+    /// To the domains that packets from elsewhere go to, by their names.
+    pub calls: BTreeMap<String, OwnedFd>,
+    /// From the domains whose packets go elsewhere.
+    pub called: Vec<OwnedFd>,
+}
+
+/// A packet from elsewhere.
+pub struct Arriving {
+    /// The domain that it goes to,
+    pub domain: String,
+    /// the node there,
+    pub node: String,
+    /// and the input of that. What the packet itself says of both is not believed.
+    pub input: String,
+    /// So long its reply is waited for.
+    pub wait: Duration,
+    /// As [`Leaving::bytes`] were.
+    pub bytes: Vec<u8>,
+    /// Gets the bytes of the reply; dropped if there will be none.
+    pub answer: Box<dyn FnOnce(Vec<u8>) + Send>,
+}
+
+/// Carries packets. Dropped, it ends, and so does what is under way.
+pub struct Relay {
+    /// `None` once it is to end.
+    arrivals: Option<UnboundedSender<Arriving>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// Begins. `take` gets what leaves the machine, and must not wait: all packets would. How many
+    /// may be under way is for who calls it to say.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn begin(doors: RelayDoors, take: impl Fn(Leaving) + Send + 'static) -> io::Result<Relay> {
+        let (sender, arrivals) = unbounded_channel();
+        let runtime =
+            move || Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        let carry = move || match runtime() {
+            Ok(runtime) => runtime.block_on(carry(doors, take, arrivals)),
+            Err(error) => Teller::direct().say(format_args!("no packets are relayed: {error}")),
+        };
+        let thread = thread::Builder::new().name("relay".into()).spawn(carry)?;
+        Ok(Relay { arrivals: Some(sender), thread: Some(thread) })
+    }
+
+    /// Takes a packet from elsewhere; never waits. The reply is said by another thread.
+    pub fn arrive(&self, packet: Arriving) {
+        if let Some(arrivals) = &self.arrivals {
+            // Who has ended answers nobody: the packet is dropped, and so is who waits for it.
+            let _ = arrivals.send(packet);
+        }
+    }
+
+    /// Whether it has ended, by an error of ours.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.arrivals.take();
+        if let Some(thread) = self.thread.take() {
+            // Its panic was told on standard error.
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn carry(
+    doors: RelayDoors,
+    take: impl Fn(Leaving) + 'static,
+    mut arrivals: UnboundedReceiver<Arriving>,
+) {
+    let teller = Teller::direct();
+    let called = Called::relay(take, teller.clone());
+    doors.called.into_iter().for_each(|door| called.begin(door));
+    let caller = |(domain, door): (String, OwnedFd)| {
+        let caller = Rc::new(Caller::new(&domain, door, teller.clone()));
+        caller.begin();
+        (domain, caller)
+    };
+    let callers: BTreeMap<String, Rc<Caller>> = doors.calls.into_iter().map(caller).collect();
+    while let Some(packet) = arrivals.recv().await {
+        let caller = callers.get(&packet.domain).cloned();
+        spawn_local(async move {
+            let reply = pass(caller, &packet).await.unwrap_or_else(|error| (Err(error), 0));
+            let bytes = short(answered(0, reply));
+            let bytes = bytes.unwrap_or_else(|error| answered(0, (Err(error), 0)));
+            (packet.answer)(bytes.into());
+        });
+    }
+}
+
+/// Has the node that a packet is for answer it.
+async fn pass(caller: Option<Rc<Caller>>, packet: &Arriving) -> Result<(Reply, u64), Error> {
+    let wrong = |what: &str| Error::new(what).with_status(502);
+    let Some(Frame::Call(call)) = only(&packet.bytes) else {
+        return Err(wrong("what came from elsewhere is no packet"));
+    };
+    let caller = caller.ok_or_else(|| wrong("no door leads to its domain"))?;
+    let wait_ms = u64::try_from(packet.wait.as_millis()).unwrap_or(u64::MAX);
+    let deadline_ms = call.deadline_ms.min(wait_ms);
+    let (node, input) = (packet.node.as_str().into(), packet.input.as_str().into());
+    caller.pass(SentPacket { node, input, deadline_ms, ..call }).await
+}
