@@ -1,6 +1,7 @@
 //! `graphs/cell`: targets come from another host, late ones are dropped, and nothing that happens
 //! to the network or to the others stops the arm's core.
 
+mod calls;
 mod merge;
 mod networks;
 mod router;

@@ -56,6 +56,16 @@ impl Cell {
         Cell { name: name.to_owned(), text, addresses, inside }
     }
 
+    /// The hosts of `graphs/http/two_hosts.yaml`.
+    pub(crate) fn of_calls(name: &str) -> Cell {
+        let text = fs::read_to_string(ours("graphs/http/two_hosts.yaml")).expect("a graph");
+        let text = text.replace("port: 8000", "port: 0");
+        let addresses = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let [front, back] = addresses.map(|it| it.local_addr().expect("an address").to_string());
+        let addresses = [("FRONT", front), ("BACK", back)];
+        Cell { name: name.to_owned(), text, addresses, inside: None }
+    }
+
     /// Where a host is reached.
     pub(crate) fn address(&self, host: &str) -> &str {
         let of = |(name, _): &&(&str, String)| name.eq_ignore_ascii_case(host);
@@ -174,10 +184,19 @@ impl Host {
         u32::try_from(pid).expect("a process")
     }
 
-    fn domain(&self, name: &str) -> Value {
+    /// A domain, as `sinew top` shows it.
+    pub(crate) fn domain(&self, name: &str) -> Value {
         let top = self.top();
         let domains = top["domains"].as_array().cloned().unwrap_or_default();
         domains.into_iter().find(|it| it["name"] == name).unwrap_or_default()
+    }
+
+    /// Host and port of what a domain serves.
+    pub(crate) fn serves(&self, domain: &str) -> String {
+        let url = || self.domain(domain)["address"].as_str().map(str::to_owned);
+        wait_until("the domain says where it serves", || url().is_some());
+        let url = url().expect("just seen");
+        url.trim_start_matches("http://").trim_end_matches('/').to_owned()
     }
 
     /// Another host, as this one sees it.

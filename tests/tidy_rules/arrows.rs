@@ -208,10 +208,14 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "kinds/zenoh/src",
         &[
-            &["arrivals", "frame", "send_again", "setting", "waiting"],
+            &["arrivals", "frame", "room", "send_again", "setting", "waiting"],
             &["certificate", "configuration", "inbox", "seen"],
+            &["call"],
+            &["say"],
+            &["calls"],
             &["shared"],
-            &["line"],
+            &["exchange"],
+            &["line", "relayed"],
             &["watch"],
             &["mirror"],
             &["node"],

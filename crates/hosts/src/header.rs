@@ -94,6 +94,19 @@ impl MessageHeader {
     /// They are none.
     pub fn read(bytes: &[u8], size: usize) -> Result<(MessageHeader, &[u8]), Malformed> {
         let wrong = Malformed::Length { len: bytes.len(), size };
+        let (header, message) = MessageHeader::split(bytes).map_err(|error| match error {
+            Malformed::Length { .. } => wrong,
+            other => other,
+        })?;
+        if message.len() == size { Ok((header, message)) } else { Err(wrong) }
+    }
+
+    /// The header before a message of whatever length, and that message.
+    ///
+    /// # Errors
+    /// They are none.
+    pub fn split(bytes: &[u8]) -> Result<(MessageHeader, &[u8]), Malformed> {
+        let wrong = Malformed::Length { len: bytes.len(), size: 0 };
         let (head, rest) = bytes.split_at_checked(HEADER_LEN).ok_or(wrong)?;
         if head[..4] != MAGIC {
             return Err(Malformed::Magic);
@@ -104,9 +117,6 @@ impl MessageHeader {
         }
         let at = usize::from(echoes) * ECHO_LEN;
         let (echoes, message) = rest.split_at_checked(at).ok_or(wrong)?;
-        if message.len() != size {
-            return Err(wrong);
-        }
         let (words, _) = head[8..].as_chunks::<8>();
         let (echoed, _) = echoes.as_chunks::<8>();
         let word = |word: &[u8; 8]| u64::from_le_bytes(*word);

@@ -11,6 +11,12 @@ pub fn stamp_key(graph: &str, host: &str) -> String {
     format!("sinew/{graph}/{host}/@stamp")
 }
 
+/// The key of the calls of host `caller` for an input of a node of this host:
+/// `sinew/<graph>/<host>/@call/<caller>/<node>/<input>`.
+pub fn call_key(graph: &str, host: &str, caller: &str, node: &str, input: &str) -> String {
+    format!("sinew/{graph}/{host}/@call/{caller}/{node}/{input}")
+}
+
 /// The number that stands for a host: FNV-1a of its name, 64 bits
 /// (<http://www.isthe.com/chongo/tech/comp/fnv/>).
 pub fn host_number(name: &str) -> u64 {

@@ -16,5 +16,5 @@ mod stamps;
 pub use clock::{ClockEstimate, DRIFT_PPM};
 pub use header::{ECHOES_MAX, Echo, HEADER_LEN, Malformed, MessageHeader};
 pub use judge::{Freshness, Judge};
-pub use key::{host_number, message_key, stamp_key};
+pub use key::{call_key, host_number, message_key, stamp_key};
 pub use stamps::{Stamps, Turn};

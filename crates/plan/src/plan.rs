@@ -4,7 +4,7 @@ mod host;
 mod machine;
 mod requirement;
 
-pub use host::{Host, HostPlan, HostTls, RemoteEnd, RemoteLink};
+pub use host::{Host, HostPlan, HostTls, RemoteCall, RemoteEnd, RemoteLink};
 pub use machine::{
     LinkClass, LinkProfile, LinkTuning, SHORT_MAX, SMALL_MAX, SlotLayout, TargetMachine, TunedPair,
 };

@@ -80,7 +80,8 @@ fn other_hosts(old: &Plan, new: &Plan) -> Option<String> {
         let host = |host: &Host| Host { span: Span::default(), ..host.clone() };
         plan.hosts.all.iter().map(host).collect()
     };
-    let same = hosts(old) == hosts(new) && old.hosts.links == new.hosts.links;
+    let links = |plan: &Plan| (plan.hosts.links.clone(), plan.hosts.calls.clone());
+    let same = hosts(old) == hosts(new) && links(old) == links(new);
     (!same).then(|| "the hosts of the graph, or the links between them, changed".into())
 }
 

@@ -14,6 +14,7 @@ use sinew_core::message::Message;
 use sinew_core::sys::Region;
 use sinew_core::transport::{self, Ahead, MessagePlace, Received, Receiver, Sender, Sent};
 use sinew_core::{Parameters, Refusal, fault};
+use sinew_flow::RelayDoors;
 use sinew_link::counter;
 use sinew_spec::catalogue::Kind;
 use sinew_spec::plan::{Link, Plan};
@@ -94,6 +95,8 @@ pub struct ServiceIo {
     pub(crate) outputs: Vec<Vec<Output>>,
     /// Of a kind that stands for other hosts.
     pub(crate) supervisor: Option<Supervisor>,
+    /// As above.
+    pub(crate) doors: Option<RelayDoors>,
 }
 
 /// A link of an output.
@@ -243,6 +246,12 @@ impl ServiceIo {
     /// If the kind's table does not say [`RunsIn::Hosts`](sinew_spec::catalogue::RunsIn).
     pub fn supervisor(&self) -> &Supervisor {
         self.supervisor.as_ref().expect("a kind that stands for hosts says so in its table")
+    }
+
+    /// The doors between its domain and those with flows, of a node that stands for other hosts:
+    /// once, later none.
+    pub fn doors(&mut self) -> RelayDoors {
+        self.doors.take().unwrap_or_default()
     }
 
     /// The run, as a node that observes sees it.

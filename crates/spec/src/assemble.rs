@@ -56,7 +56,8 @@ pub(crate) fn plan(graph: &Graph<'_, '_>) -> Option<Plan> {
     let (name, hold, nodes) = (draft.name.to_owned(), draft.hold, nodes.collect());
     let flow_links = graph.flow_links.clone();
     let text = SpecText { file: draft.file.to_owned(), lines: draft.lines.clone() };
-    let (left_out, hosts) = (None, hosts::planned(draft, &graph.remote, homes, &graph.hosts));
+    let between = (&*graph.remote, &*flow_links);
+    let (left_out, hosts) = (None, hosts::planned(draft, between, homes, &graph.hosts));
     let mut plan = Plan {
         name,
         hold,

@@ -123,7 +123,7 @@ fn build(
     let on = hosts::of_domains(&draft, catalogue);
     let own = own_host(&draft, source);
     let (of_packets, joined) = flows::split(&draft, joined);
-    hosts::refuse_packets(&draft, &of_packets, &homes, &on);
+    hosts::check_packets(&draft, &of_packets, &homes, &on);
     let flow_links = flows::check(&draft, &of_packets);
     let (remote, joined) = hosts::split(joined, &homes, &on);
     hosts::check(&draft, (&remote, &joined), &homes, &on);

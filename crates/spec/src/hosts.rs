@@ -9,7 +9,9 @@ mod part;
 use std::collections::BTreeSet;
 
 use sinew_plan::catalogue::{Kind, MESSAGE_SIZE_MAX, RunsIn};
-use sinew_plan::plan::{Delivery, End, HostPlan, Link, RemoteEnd, RemoteLink};
+use sinew_plan::plan::{
+    Delivery, End, FlowLink, HostPlan, Link, RemoteCall, RemoteEnd, RemoteLink,
+};
 
 use crate::draft::{self, Draft, place_of_hosts, unknown_host};
 use crate::fields::Named;
@@ -146,20 +148,16 @@ pub(crate) fn split<'a, 'd>(
     joined.into_iter().partition(is_remote)
 }
 
-/// Reports links that carry packets to another host.
-pub(crate) fn refuse_packets(
+/// Reports hosts that pass packets to each other and of which neither can be reached.
+pub(crate) fn check_packets(
     draft: &Draft<'_>,
     of_packets: &[Joined<'_, '_>],
     homes: &[Option<Home>],
     hosts: &[Option<usize>],
 ) {
-    for Joined { from, to, link, .. } in of_packets {
-        let Some([from, to]) = between(*from, *to, homes, hosts) else { continue };
-        let [from, to] = [from, to].map(|host| draft.hosts[host].name.text);
-        let message = format!("a link that carries packets leads from host '{from}' to '{to}'");
-        let help = "only messages cross between hosts; put both nodes on one host, or let a \
-                    'request' call a 'listener' over there";
-        draft.report.error(link.node.span, message, help);
+    let mut paired = BTreeSet::new();
+    for joined in of_packets {
+        pair(draft, joined, between(joined.from, joined.to, homes, hosts), &mut paired);
     }
 }
 
@@ -197,12 +195,7 @@ pub(crate) fn check(
                 draft.report.error(joined.link.node.span, message, help);
             }
         }
-        let ends = between(joined.from, joined.to, homes, hosts);
-        if let Some([from, to]) =
-            ends.filter(|&[from, to]| paired.insert((from.min(to), from.max(to))))
-        {
-            addresses(draft, joined, [from, to]);
-        }
+        pair(draft, joined, between(joined.from, joined.to, homes, hosts), &mut paired);
     }
 }
 
@@ -260,9 +253,17 @@ fn into_the_core(draft: &Draft<'_>, joined: &Joined<'_, '_>) {
     }
 }
 
-/// Reports two hosts that cannot reach each other.
-fn addresses(draft: &Draft<'_>, joined: &Joined<'_, '_>, ends: [usize; 2]) {
-    let ends = ends.map(|host| &draft.hosts[host]);
+/// Reports two hosts that cannot reach each other, at the first link between them.
+fn pair(
+    draft: &Draft<'_>,
+    joined: &Joined<'_, '_>,
+    ends: Option<[usize; 2]>,
+    paired: &mut BTreeSet<(usize, usize)>,
+) {
+    let Some([from, to]) = ends.filter(|&[a, b]| paired.insert((a.min(b), a.max(b)))) else {
+        return;
+    };
+    let ends = [from, to].map(|host| &draft.hosts[host]);
     if ends.iter().any(|host| host.plan.address.is_some()) {
         return;
     }
@@ -288,7 +289,7 @@ fn addresses(draft: &Draft<'_>, joined: &Joined<'_, '_>, ends: [usize; 2]) {
 /// What the plan says of hosts.
 pub(crate) fn planned(
     draft: &Draft<'_>,
-    remote: &[Joined<'_, '_>],
+    (remote, flow_links): (&[Joined<'_, '_>], &[FlowLink]),
     homes: &[Home],
     hosts: &[Option<usize>],
 ) -> HostPlan {
@@ -314,8 +315,14 @@ pub(crate) fn planned(
         }
     });
     let links: Vec<RemoteLink> = links.collect();
+    // In a run a test does nothing.
+    let is_test =
+        |end: End| draft.nodes[end.node].kind.is_some_and(|it| it.runs_in == RunsIn::Test);
+    let calls = flow_links.iter().filter(|link| !is_test(link.from));
+    let calls = calls.map(|link| RemoteCall { from: end(link.from), to: end(link.to), port: 0 });
+    let calls = calls.filter(|call| call.from.host != call.to.host).collect();
     let all: Vec<_> = draft.hosts.iter().map(|host| host.plan.clone()).collect();
-    let mut hosts = HostPlan { all, own: None, links, version: 0 };
+    let mut hosts = HostPlan { all, own: None, links, calls, version: 0 };
     hosts.version = version(draft.name, &hosts);
     hosts
 }
@@ -328,6 +335,7 @@ fn version(graph: &str, hosts: &HostPlan) -> u64 {
         let RemoteLink { from, to, message, delivery, .. } = link;
         format!("{} > {} {:08x} {}", name(from), name(to), message.hash, delivery.word())
     }));
+    rows.extend(hosts.calls.iter().map(|it| format!("{} >> {}", name(&it.from), name(&it.to))));
     // Where in the spec they stand does not matter.
     rows.sort_unstable();
     let text = format!("{graph}\n{}", rows.join("\n"));

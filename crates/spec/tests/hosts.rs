@@ -1,7 +1,9 @@
 //! Graphs with several hosts: the whole, and the part of each.
 
 use sinew_spec::catalogue::{Direction, RunsIn};
-use sinew_spec::plan::{Delivery, Plan, Release, RequiredOf, RestartPolicy, TargetMachine, Wait};
+use sinew_spec::plan::{
+    Delivery, FlowLink, Plan, Release, RequiredOf, RestartPolicy, TargetMachine, Wait,
+};
 use sinew_spec::{Brought, SpecSource, Wanted, compile};
 
 use crate::kinds::{KINDS, compile_on, part, plan};
@@ -214,6 +216,72 @@ fn a_queue_between_hosts_takes_what_a_queue_takes() {
     let cell = part(&text, "cell");
     let out = cell.links.iter().find(|link| link.to.node == 3).expect("a link");
     assert_eq!((out.delivery, out.capacity), (Delivery::Broadcast, 128));
+}
+
+/// Packets that go to another host and to a node here, from two hosts.
+const CALLS: &str = "
+hosts: {cell: {address: 'a:1'}, office: {}, hall: {}}
+domains:
+  web: {host: cell}
+  far: {host: office}
+  more: {host: hall}
+nodes:
+  - kind: fan
+    domain: web
+    ports: {'out[0]': [{name: far, port: in}, {name: near, port: in}, {name: far_too, port: in}]}
+  - {kind: step, name: near, domain: web}
+  - {kind: begin, domain: web, ports: {out: [{name: fan, port: in}, {name: far, port: in}]}}
+  - {kind: trial, domain: web, ports: {out: [{name: far, port: in}]}}
+  - {kind: step, name: far, domain: far}
+  - {kind: step, name: far_too, domain: far, ports: {error: [{name: back, port: in}]}}
+  - {kind: step, name: back, domain: web}
+  - {kind: begin, name: other, domain: more, ports: {out: [{name: back, port: in}]}}
+";
+
+/// Each link that carries packets as `from -> to`.
+fn flow_links(plan: &Plan) -> Vec<String> {
+    let row = |it: &FlowLink| format!("{} -> {}", plan.end_name(it.from), plan.end_name(it.to));
+    plan.flow_links.iter().map(row).collect()
+}
+
+#[test]
+fn a_packet_for_another_host_goes_to_the_one_for_all_others() {
+    let whole = plan(CALLS);
+    // So tests of the whole graph run on one machine.
+    assert!(flow_links(&whole).contains(&"fan.out[0] -> far.in".to_owned()));
+    assert_eq!(whole.hosts.calls.len(), 5, "a test calls nobody in a run");
+    let cell = part(CALLS, "cell");
+    assert_eq!(
+        flow_links(&cell),
+        [
+            // In the order of the spec, for that of the replies.
+            "fan.out[0] -> others.far.in",
+            "fan.out[0] -> near.in",
+            "fan.out[0] -> others.far_too.in",
+            "begin.out -> fan.in",
+            "begin.out -> others.far.in",
+            // From two hosts.
+            "others.back.in -> back.in",
+        ]
+    );
+    let office = part(CALLS, "office");
+    assert_eq!(
+        flow_links(&office),
+        [
+            "far_too.error -> others.back.in",
+            "others.far.in -> far.in",
+            "others.far_too.in -> far_too.in"
+        ]
+    );
+    let domain = |plan: &Plan, name| plan.domains.iter().position(|it| it.name == name).unwrap();
+    let doors = [(domain(&cell, "web"), domain(&cell, "others"))];
+    assert!(cell.doors().is_superset(&doors.into()) && cell.doors().len() == 2);
+    assert!(cell.links.is_empty());
+    let callers = cell.hosts.calls.iter().filter(|it| it.to.node == "back");
+    let callers: Vec<_> = callers.map(|it| (it.from.host, it.port)).collect();
+    assert_eq!(callers, [(1, 2), (2, 2)]);
+    let other = CALLS.replace("{error: [{name: back", "{out: [{name: back");
+    assert_ne!(plan(&other).hosts.version, whole.hosts.version);
 }
 
 #[test]

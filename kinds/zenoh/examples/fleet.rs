@@ -167,6 +167,8 @@ fn drive(place: &Place<'_>) -> Result<(), Failure> {
             peers: vec![office],
             outgoing: vec![OutgoingPort { node: port.0, port: port.1, hash: 1, bytes: BYTES }],
             incoming: vec![],
+            calls: vec![],
+            called: vec![],
             now_ns,
         })
     };

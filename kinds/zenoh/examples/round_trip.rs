@@ -65,6 +65,8 @@ impl OverMirror {
             peers: vec![Peer { name: other.into(), address: there, calls_router: false }],
             tls: None,
             outgoing: vec![outgoing],
+            calls: vec![],
+            called: vec![],
             incoming: vec![incoming],
             now_ns,
         })?;

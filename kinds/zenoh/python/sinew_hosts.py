@@ -118,11 +118,28 @@ class Host:
         """Sends a message with stamps that were taken before it was made."""
         self._put(message_key(self._graph, self._name, node, port, type_hash), message, stamps)
 
+    def ask(self, host, node, input, packet, wait_s, stamps):
+        """Has an input of a host answer a packet; None if there is no answer."""
+        key = f"sinew/{self._graph}/{host}/@call/{self._name}/{node}/{input}"
+        sequence = self._next(key)
+        wait = struct.pack("<Q", int(wait_s * 1000))
+        question = write(self._life, sequence, stamps, wait + packet)
+        for reply in self._session.get(key, payload=question, timeout=wait_s):
+            if reply.ok is not None:
+                said = parse(reply.ok.payload.to_bytes())
+                if said.sequence == sequence:
+                    return said.message
+        return None
+
+    def _next(self, key):
+        with self._lock:
+            sequence = self._sequences[key] = self._sequences.get(key, 0) + 1
+            return sequence
+
     def _put(self, key, message, stamps):
         import zenoh
 
-        with self._lock:
-            sequence = self._sequences[key] = self._sequences.get(key, 0) + 1
+        sequence = self._next(key)
         self._session.put(
             key,
             write(self._life, sequence, stamps, message),

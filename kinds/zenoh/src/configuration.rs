@@ -4,13 +4,18 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use sinew_hosts::{HEADER_LEN, message_key, stamp_key};
+use sinew_flow::RELAYED_MAX;
+use sinew_hosts::{HEADER_LEN, call_key, message_key, stamp_key};
 
-use crate::setting::{MESSAGE_MAX, Peer, Setting, TlsFiles, Way, cn};
+use crate::setting::{CallPort, MESSAGE_MAX, Peer, Setting, TlsFiles, Way, cn};
 
 /// A connection is over when nothing came for so long. Both sides have the same, so that both see
 /// the end at about the same time.
 pub(crate) const LEASE: Duration = Duration::from_millis(500);
+/// Longest packet or reply of a call, in bytes.
+pub(crate) const CALL_MAX: usize = RELAYED_MAX;
+/// Bytes of a place before the network: zenoh's batch.
+const BATCH: usize = 64 << 10;
 /// Bytes that the kernel keeps of what was sent and not acknowledged, at least. They are what comes
 /// late after an outage; nothing of it is obeyed, but it delays what comes behind it.
 const SOCKET_MIN: usize = 64 << 10;
@@ -27,6 +32,16 @@ pub(crate) fn outgoing_key(setting: &Setting, port: usize) -> String {
 pub(crate) fn incoming_key(setting: &Setting, port: usize) -> String {
     let it = &setting.incoming[port];
     message_key(&setting.graph, &it.from, &it.node, &it.port, it.hash)
+}
+
+/// The key of an input of another host.
+pub(crate) fn asked_key(setting: &Setting, CallPort { host, node, input }: &CallPort) -> String {
+    call_key(&setting.graph, host, &setting.host, node, input)
+}
+
+/// The key of an input of this host, for one that calls it.
+pub(crate) fn answered_key(setting: &Setting, CallPort { host, node, input }: &CallPort) -> String {
+    call_key(&setting.graph, &setting.host, host, node, input)
 }
 
 /// The key of the token that a host is there.
@@ -61,8 +76,13 @@ pub(crate) fn configuration(setting: &Setting, way: Way, end: &str) -> String {
     let ports = setting.outgoing.iter().map(|it| it.bytes);
     let largest = ports.chain(setting.incoming.iter().map(|it| it.bytes)).max().unwrap_or(0);
     let socket = (largest * 4).clamp(SOCKET_MIN, SOCKET_MAX);
+    let has_calls = !(setting.calls.is_empty() && setting.called.is_empty());
+    let call = if has_calls { CALL_MAX } else { 0 };
+    // Places for a whole call: while one waits for the network, those behind it wait, too.
+    let data = if has_calls { CALL_MAX / BATCH } else { 1 };
     // The header with its echoes, key and attributes, and declarations, which are small.
-    let message = (largest + HEADER_LEN + 4096).clamp(SOCKET_MIN, MESSAGE_MAX + SOCKET_MIN);
+    let message =
+        (largest.max(call) + HEADER_LEN + 4096).clamp(SOCKET_MIN, MESSAGE_MAX + SOCKET_MIN);
     let lease = LEASE.as_millis();
     let buffers = format!("so_sndbuf: {socket}, so_rcvbuf: {socket}");
     let tls = setting.tls.as_ref().map(|it| tls(it, &buffers)).unwrap_or_default();
@@ -93,7 +113,7 @@ transport: {{
       queue: {{
         size: {{
           control: 2, real_time: 4, interactive_high: 8, interactive_low: 1, data_high: 1,
-          data: 1, data_low: 1, background: 1,
+          data: {data}, data_low: 1, background: 1,
         }},
         congestion_control: {{
           drop: {{ wait_before_drop: 1000, max_wait_before_drop_fragments: 20000 }},
@@ -148,8 +168,10 @@ fn access(setting: &Setting) -> String {
             ("egress", r#""declare_liveliness_subscriber", "liveliness_query""#, token(peer)),
             ("ingress", r#""declare_liveliness_subscriber", "liveliness_query""#, token(own)),
         ];
+        let calls = calls(setting, peer);
+        let rows = rows.into_iter().chain(calls).filter(|(.., keys)| !keys.is_empty());
         let mut names = Vec::new();
-        for (number, (flow, messages, keys)) in rows.into_iter().enumerate() {
+        for (number, (flow, messages, keys)) in rows.enumerate() {
             names.push(format!(r#""r{at}_{number}""#));
             let _ = writeln!(
                 rules,
@@ -169,6 +191,21 @@ fn access(setting: &Setting) -> String {
         "access_control: {{ enabled: true, default_permission: \"deny\",\nrules: [\n{rules}],\n\
          subjects: [\n{subjects}],\npolicies: [\n{policies}] }},"
     )
+}
+
+/// What a peer may ask and answer, and what this host may ask it.
+fn calls(setting: &Setting, peer: &str) -> [(&'static str, &'static str, String); 4] {
+    let keys = |of: &[CallPort], key: fn(&Setting, &CallPort) -> String| {
+        let of = of.iter().filter(|it| it.host == peer);
+        of.map(|it| quoted(&key(setting, it))).collect::<Vec<_>>().join(", ")
+    };
+    let (there, here) = (keys(&setting.calls, asked_key), keys(&setting.called, answered_key));
+    [
+        ("egress", r#""query""#, there.clone()),
+        ("ingress", r#""reply", "declare_queryable""#, there),
+        ("ingress", r#""query""#, here.clone()),
+        ("egress", r#""reply", "declare_queryable""#, here),
+    ]
 }
 
 /// A text as JSON.

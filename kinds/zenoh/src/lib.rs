@@ -9,13 +9,19 @@
 //! nothing of it is taken.
 
 mod arrivals;
+mod call;
+mod calls;
 mod certificate;
 mod configuration;
+mod exchange;
 mod frame;
 mod inbox;
 mod line;
 mod mirror;
 pub mod node;
+mod relayed;
+mod room;
+mod say;
 mod seen;
 mod send_again;
 mod setting;
@@ -24,9 +30,12 @@ mod waiting;
 mod watch;
 
 pub use arrivals::Arrivals;
+pub use call::{AnswerTaker, CallFailure};
+pub use calls::{CallCounts, IncomingCall};
+pub use exchange::Exchange;
 pub use frame::StampFrame;
 pub use inbox::IncomingCounts;
 pub use mirror::{Mirror, MirrorCounts};
 pub use seen::{HostSeen, HostState, PeerClock};
 pub use send_again::send_again;
-pub use setting::{IncomingPort, OutgoingPort, Peer, Setting, TlsFiles};
+pub use setting::{CallPort, IncomingPort, OutgoingPort, Peer, Setting, TlsFiles};

@@ -13,6 +13,7 @@ use zenoh::sample::Locality;
 use zenoh::{Config, Session, Wait};
 
 use crate::configuration::{alive_key, configuration, end_name, incoming_key, outgoing_key};
+use crate::exchange;
 use crate::setting::Way;
 use crate::shared::Shared;
 use crate::waiting::Next;
@@ -27,6 +28,8 @@ pub(crate) struct Line {
     session: Session,
     alive: LivelinessToken,
     sends: thread::JoinHandle<()>,
+    /// Where calls cross.
+    calls: Option<thread::JoinHandle<()>>,
 }
 
 impl Line {
@@ -62,7 +65,8 @@ impl Line {
             .name("mirror-sends".into())
             .spawn(move || send(&for_thread, (at, line), &stamps, &ports))
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Line { at, session, alive, sends })
+        let calls = exchange::begin(shared, at, &session)?;
+        Ok(Line { at, session, alive, sends, calls })
     }
 
     /// Its session: for questions, without holding the line.
@@ -74,12 +78,14 @@ impl Line {
     pub(crate) fn close(self, shared: &Shared, time: Duration) -> bool {
         let (way, waiting) = &shared.ways[self.at];
         waiting.begin_line();
+        shared.calls.ways[self.at].1.begin_line();
         let (done, closed) = mpsc::channel();
         let close = move || {
             // Both are gone with the session; what zenoh says of it helps nobody.
             let _ = self.alive.undeclare().wait();
             let _ = self.session.close().wait();
             let _ = self.sends.join();
+            let _ = self.calls.map(thread::JoinHandle::join);
             let _ = done.send(());
         };
         let thread = thread::Builder::new().name("mirror-closes".into()).spawn(close);

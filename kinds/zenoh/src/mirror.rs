@@ -8,6 +8,7 @@ use sinew_hosts::{MessageHeader, Stamps, Turn};
 
 use crate::arrivals::Arrivals;
 use crate::certificate;
+use crate::exchange::Exchange;
 use crate::inbox::IncomingCounts;
 use crate::seen::{HostSeen, HostState};
 use crate::setting::Setting;
@@ -153,6 +154,11 @@ impl Mirror {
     /// The same for another thread.
     pub fn arrivals(&self) -> Arrivals {
         self.arrivals.clone()
+    }
+
+    /// Its calls, for other threads.
+    pub fn exchange(&self) -> Exchange {
+        Exchange::of(&self.shared)
     }
 
     /// The other hosts, in the setting's order.

@@ -19,10 +19,11 @@ use sinew_core::{Parameters, Refusal, fault};
 use sinew_plan::plan::{Delivery, Host, Plan, RemoteLink};
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
-use crate::certificate;
 use crate::{
-    HostSeen, HostState, IncomingPort, Mirror, OutgoingPort, Peer, PeerClock, Setting, TlsFiles,
+    CallCounts, HostSeen, HostState, IncomingPort, Mirror, OutgoingPort, Peer, PeerClock, Setting,
+    TlsFiles,
 };
+use crate::{certificate, relayed};
 
 /// What the compiler knows of the kind; the plan gives it its ports.
 pub const INFO: Kind = Kind {
@@ -54,7 +55,8 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     let own = plan.own_host().ok_or_else(|| fault!("the graph is not the part of a host"))?;
     let setting = setting(plan, own, parameters.base);
     let ports = [Direction::In, Direction::Out].map(|direction| indices(plan, direction));
-    Ok(Box::new(OtherHosts { look: look(plan), setting, ports, mirror: None }))
+    let (domains, look) = (relayed::domains(plan, &setting.called), look(plan));
+    Ok(Box::new(OtherHosts { setting, ports, domains, look, mirror: None }))
 }
 
 /// What the plan says of this host and the others.
@@ -81,6 +83,8 @@ fn setting(plan: &Plan, own: &Host, base: &Path) -> Setting {
         tls,
         outgoing: ports(plan, Direction::In).map(|links| outgoing(&links)).collect(),
         incoming: ports(plan, Direction::Out).map(|links| incoming(plan, &links)).collect(),
+        calls: relayed::calls(plan),
+        called: relayed::called(plan),
         now_ns,
     }
 }
@@ -92,11 +96,12 @@ fn ports(plan: &Plan, direction: Direction) -> impl Iterator<Item = Vec<&RemoteL
         .map(move |port| plan.hosts.links.iter().filter(|link| link.port == port).collect())
 }
 
-/// The indices of the node's ports of a direction.
+/// The indices of the node's ports of a direction that carry messages.
 fn indices(plan: &Plan, direction: Direction) -> Vec<usize> {
     let node = (0..plan.nodes.len()).find(|&node| plan.is_of_hosts(node));
     let ports = node.map_or(&[][..], |node| plan.nodes[node].kind.ports);
-    let ports = ports.iter().enumerate().filter(|(_, port)| port.direction == direction);
+    let ports = ports.iter().enumerate();
+    let ports = ports.filter(|(_, port)| port.direction == direction && !port.is_flow());
     ports.map(|(at, _)| at).collect()
 }
 
@@ -140,6 +145,8 @@ struct OtherHosts {
     setting: Setting,
     /// Those that read, in the order of what the setting sends, and those that write.
     ports: [Vec<usize>; 2],
+    /// Of the nodes that others call.
+    domains: Vec<String>,
     look: Duration,
     /// From start to stop.
     mirror: Option<Mirror>,
@@ -164,8 +171,13 @@ impl Service for OtherHosts {
         let mirror = self.mirror.as_mut().expect("a service is started before it runs");
         let mut ways = Ways::of(&self.setting, &self.ports);
         let mut word = Word::to(io.supervisor().clone())?;
+        let relay = relayed::begin((&self.setting, &self.domains), io.doors(), mirror.exchange());
+        let relay = relay.map_err(|error| fault!("cannot start a thread: {error}"))?;
         while !io.is_stopping() {
             io.beat();
+            if relay.as_ref().is_some_and(|it| it.has_ended()) {
+                return Err(fault!("the thread that carries packets has ended"));
+            }
             ways.send(mirror, io)?;
             ways.receive(mirror, io)?;
             if word.is_due() {
@@ -264,8 +276,10 @@ impl Word {
     }
 
     fn tell(&mut self, mirror: &Mirror, setting: &Setting, io: &mut ServiceIo) {
-        let mut hosts: Vec<HostStatus> =
-            mirror.hosts().iter().map(|seen| status(seen, mirror, setting)).collect();
+        let (seen, calls) = (mirror.hosts(), mirror.exchange().counted());
+        let hosts =
+            seen.iter().zip(&calls).map(|(seen, calls)| status(seen, calls, mirror, setting));
+        let mut hosts: Vec<HostStatus> = hosts.collect();
         let router = mirror.router().map(|state| HostStatus {
             name: ROUTER.into(),
             state: shown(state),
@@ -306,13 +320,16 @@ fn clock(PeerClock { estimate, day_offset_ns }: PeerClock) -> HostClock {
 }
 
 /// What is shown of a host.
-fn status(seen: &HostSeen, mirror: &Mirror, setting: &Setting) -> HostStatus {
+fn status(seen: &HostSeen, calls: &CallCounts, mirror: &Mirror, setting: &Setting) -> HostStatus {
     let mut status = HostStatus {
         name: seen.name.clone(),
         state: shown(seen.state),
         heard_ms: seen.silent_ns.map(|ns| ns / 1_000_000),
         round_trip_us: seen.round_trip_ns.map(|ns| ns / 1000),
         clock: seen.clock.filter(|_| seen.state == HostState::Heard).map(clock),
+        late: calls.late,
+        lost: calls.lost + calls.full,
+        refused: calls.refused,
         ..HostStatus::default()
     };
     let of_it = setting.incoming.iter().enumerate().filter(|(_, port)| port.from == seen.name);

@@ -37,6 +37,10 @@ pub struct Setting {
     pub outgoing: Vec<OutgoingPort>,
     /// What it takes.
     pub incoming: Vec<IncomingPort>,
+    /// The inputs of other hosts that its packets go to, each with that host.
+    pub calls: Vec<CallPort>,
+    /// The inputs of its own nodes that packets of others come to, each with one that calls it.
+    pub called: Vec<CallPort>,
     /// The clock by which stamps are said and judged, ns: `CLOCK_MONOTONIC`, the one by which who
     /// obeys judges once more.
     pub now_ns: fn() -> u64,
@@ -113,6 +117,17 @@ pub struct IncomingPort {
     pub capacity: usize,
 }
 
+/// An input of a node that takes packets of another host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallPort {
+    /// The other host, whichever of the two has the node.
+    pub host: String,
+    /// The node.
+    pub node: String,
+    /// Its input.
+    pub input: String,
+}
+
 impl Setting {
     /// What is wrong with it.
     pub(crate) fn check(&self) -> Result<(), String> {
@@ -123,6 +138,12 @@ impl Setting {
             [&self.graph, &self.host].into_iter().chain(self.peers.iter().map(|it| &it.name));
         names.chain(ports.iter().map(|it| it.1)).try_for_each(|it| part(it))?;
         ports.iter().flat_map(|it| it.0.split('/')).try_for_each(part)?;
+        for CallPort { host, node, input } in self.calls.iter().chain(&self.called) {
+            node.split('/').chain([&**input]).try_for_each(part)?;
+            if self.peer(host).is_none() {
+                return Err(format!("packets for '{node}.{input}': '{host}' is no other host"));
+            }
+        }
         if let Some((node, port, bytes)) = ports.iter().find(|it| it.2 > MESSAGE_MAX) {
             return Err(format!("'{node}.{port}': {bytes} bytes, at most {MESSAGE_MAX}"));
         }
@@ -276,6 +297,8 @@ mod tests {
             tls: None,
             outgoing: vec![],
             incoming: afters.iter().copied().map(port).collect(),
+            calls: vec![],
+            called: vec![],
             now_ns: || 0,
         };
         let ms = Duration::from_millis;

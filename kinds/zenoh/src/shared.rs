@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use sinew_hosts::{MessageHeader, host_number};
+use sinew_hosts::{Echo, MessageHeader, host_number};
 
 use crate::arrivals::Arrivals;
+use crate::calls::Calls;
 use crate::frame::{STAMP_LEN_MAX, StampFrame};
 use crate::inbox::Inbox;
 use crate::seen::{HostState, Seen};
@@ -23,6 +24,7 @@ pub(crate) struct Shared {
     /// The ways that it speaks by, and what waits at each.
     pub(crate) ways: Vec<(Way, Waiting)>,
     pub(crate) arrivals: Arrivals,
+    pub(crate) calls: Calls,
     peers: Vec<Mutex<Seen>>,
     router: Mutex<HostState>,
     /// Stamp frames that were said.
@@ -43,6 +45,7 @@ impl Shared {
             inboxes: setting.incoming.iter().map(inbox).collect(),
             ways: setting.ways().into_iter().map(|it| (it, Waiting::new(ports))).collect(),
             arrivals: Arrivals::default(),
+            calls: Calls::new(setting, own),
             peers: setting.peers.iter().map(|_| Mutex::default()).collect(),
             router: Mutex::new(HostState::Unheard),
             stamps: AtomicU64::new(0),
@@ -113,6 +116,16 @@ impl Shared {
         if inbox.arrive(bytes, joined, self.now_ns()) {
             self.arrivals.ring();
         }
+    }
+
+    /// The last stamp of each other host that has said this version.
+    pub(crate) fn echoes(&self) -> Vec<Echo> {
+        self.peers().filter_map(|it| it.echo(self.setting.version)).map(|it| it.0).collect()
+    }
+
+    /// Since when a thread of a way is at one message: the longest.
+    pub(crate) fn busy(&self, way: usize) -> Option<Instant> {
+        self.ways[way].1.busy().into_iter().chain(self.calls.ways[way].1.busy()).min()
     }
 
     /// The stamp of this host, as it is to be sent now.

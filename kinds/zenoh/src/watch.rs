@@ -93,7 +93,7 @@ impl Watched {
             };
             let peers = self.look(&session);
             drop(session);
-            let busy = self.shared.ways[self.at].1.busy().map(|it| it.elapsed());
+            let busy = self.shared.busy(self.at).map(|it| it.elapsed());
             if doubts.is_dead(Instant::now(), &peers, busy) {
                 self.reopen();
             }

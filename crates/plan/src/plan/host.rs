@@ -16,6 +16,8 @@ pub struct HostPlan {
     pub own: Option<usize>,
     /// The links between hosts; in a part those that begin or end there.
     pub links: Vec<RemoteLink>,
+    /// The links between hosts that carry packets; in a part likewise.
+    pub calls: Vec<RemoteCall>,
     /// Counted from all links between hosts: two parts with the same number fit together.
     pub version: u64,
 }
@@ -63,6 +65,17 @@ pub struct RemoteLink {
     pub capacity: u32,
     /// Of a link into the core: a message is dropped once its stamp is older.
     pub after_ns: Option<u64>,
+    /// In a part: the port of the node that stands for the other hosts.
+    pub port: usize,
+}
+
+/// A link between two hosts that carries packets: a call, and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteCall {
+    /// Who passes the packet on, and gets the reply.
+    pub from: RemoteEnd,
+    /// Who takes the packet, and answers.
+    pub to: RemoteEnd,
     /// In a part: the port of the node that stands for the other hosts.
     pub port: usize,
 }

@@ -26,7 +26,7 @@ use sinew_core::panics;
 use sinew_core::privileges::may_have;
 use sinew_core::sys::{Region, adopt, leave_realtime};
 use sinew_core::transport::{LinkShape, Receiver, Sender, row};
-use sinew_flow::{Crew, MessageInput, MessageOutput, Setup};
+use sinew_flow::{Crew, MessageInput, MessageOutput, RelayDoors, Setup};
 use sinew_link::counter;
 use sinew_spec::plan::{Link, Plan, PoolSize, Release, Role, ServiceDomain as Domain, Thread};
 
@@ -144,6 +144,7 @@ fn make_all(
         }
         if process.plan.is_of_hosts(index) {
             node.io.supervisor = shown.as_ref().map(|shown| shown.supervisor().clone());
+            node.io.doors = Some(relay_doors(process)?);
         }
         made.push(node);
     }
@@ -204,6 +205,14 @@ fn doors(numbers: &[(usize, RawFd)]) -> Result<BTreeMap<usize, OwnedFd>, FaultAt
     let open = |&(domain, number): &(usize, RawFd)| Ok((domain, adopt(number)?));
     let doors = numbers.iter().map(open).collect::<io::Result<_>>();
     doors.map_err(system("cannot open a door to a domain"))
+}
+
+/// Those of a node that carries packets away.
+fn relay_doors(process: &Process<'_>) -> Result<RelayDoors, FaultAt> {
+    let Process { launch, plan, .. } = process;
+    let calls = doors(&launch.open.calls)?.into_iter();
+    let calls = calls.map(|(domain, door)| (plan.domains[domain].name.clone(), door)).collect();
+    Ok(RelayDoors { calls, called: doors(&launch.open.called)?.into_values().collect() })
 }
 
 /// Threads of a process with flows beside nodes, workers and those for work that blocks: the main
@@ -316,6 +325,7 @@ fn make(
         inputs: of_inputs,
         outputs: of_outputs,
         supervisor: None,
+        doors: None,
     };
     Ok(Made { index, service, io })
 }

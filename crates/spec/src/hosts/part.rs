@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use sinew_plan::Span;
-use sinew_plan::catalogue::{Direction, Kind, MessageType, Port};
+use sinew_plan::catalogue::{Direction, Kind, MessageType, PACKET, Port};
 use sinew_plan::plan::{
-    Delivery, Domain, End, FlowLink, Full, HostPlan, Link, Node, Plan, Release, RemoteLink,
-    RequiredOf, Requirement, Restart, RestartPolicy, Role, ServiceDomain, Sync, Transport, Wait,
+    Delivery, Domain, End, FlowLink, Full, HostPlan, Link, Node, Plan, Release, RemoteCall,
+    RemoteEnd, RemoteLink, RequiredOf, Requirement, Restart, RestartPolicy, Role, ServiceDomain,
+    Sync, Transport, Wait,
 };
 
 use crate::draft::default_service;
@@ -26,13 +27,16 @@ pub(crate) fn part(whole: &Plan, own: usize, template: &'static Kind) -> Plan {
     let places = Places::of(whole, own);
     let mut links: Vec<RemoteLink> = whole.hosts.links.clone();
     links.retain(|link| link.from.host == own || link.to.host == own);
-    let ports = number_ports(&mut links, own);
-    let hosts = HostPlan { own: Some(own), links, ..whole.hosts.clone() };
+    let mut calls: Vec<RemoteCall> = whole.hosts.calls.clone();
+    calls.retain(|call| call.from.host == own || call.to.host == own);
+    let ports = number_ports(&mut links, &mut calls, own);
+    let flow_links = places.flow_links(whole, &calls);
+    let hosts = HostPlan { own: Some(own), links, calls, ..whole.hosts.clone() };
     let mut part = Plan {
         domains: places.domains(whole),
         nodes: places.nodes(whole),
         links: places.links(whole),
-        flow_links: places.flow_links(whole),
+        flow_links,
         requirements: places.requirements(whole),
         hosts,
         ..whole.clone()
@@ -92,12 +96,32 @@ impl Places {
         own.collect()
     }
 
-    fn flow_links(&self, whole: &Plan) -> Vec<FlowLink> {
+    /// Those whose other end lies elsewhere begin or end at the node that is added last.
+    fn flow_links(&self, whole: &Plan, calls: &[RemoteCall]) -> Vec<FlowLink> {
+        let others = self.nodes.iter().flatten().count();
+        let other = |link: &FlowLink| {
+            let is_it = |end: End, port: &RemoteEnd| {
+                let node = &whole.nodes[end.node];
+                node.name == port.node && node.kind.port_name(end.port) == port.port
+            };
+            let is_it = |it: &&RemoteCall| is_it(link.from, &it.from) && is_it(link.to, &it.to);
+            Some(End { node: others, port: calls.iter().find(is_it)?.port })
+        };
         let own = whole.flow_links.iter().filter_map(|link| {
-            let (from, to) = (self.end(link.from)?, self.end(link.to)?);
+            let (from, to) = match (self.end(link.from), self.end(link.to)) {
+                (Some(from), Some(to)) => (from, to),
+                (Some(from), None) => (from, other(link)?),
+                (None, Some(to)) => (other(link)?, to),
+                (None, None) => return None,
+            };
             Some(FlowLink { from, to })
         });
-        own.collect()
+        let mut own: Vec<FlowLink> = own.collect();
+        // Stable: at one port the order is that of the spec.
+        own.sort_by_key(|link| link.from);
+        // Who calls one input shares one way to it.
+        own.dedup_by(|a, b| a == b && a.from.node == others);
+        own
     }
 
     fn requirements(&self, whole: &Plan) -> Vec<Requirement> {
@@ -122,20 +146,26 @@ fn numbered(stays: impl Iterator<Item = bool>) -> Vec<Option<usize>> {
 /// A port of the node that stands for the other hosts.
 type OtherPort = (Direction, String, &'static MessageType);
 
-/// Gives each end that lies elsewhere, seen from `own`, a port: one for each port that writes.
-fn number_ports(links: &mut [RemoteLink], own: usize) -> Vec<OtherPort> {
+/// Gives each end that lies elsewhere, seen from `own`, a port: one for each port that writes, and
+/// one for each input that packets go to.
+fn number_ports(links: &mut [RemoteLink], calls: &mut [RemoteCall], own: usize) -> Vec<OtherPort> {
     let mut ports: Vec<OtherPort> = Vec::new();
-    for link in links {
-        let leaves = link.from.host == own;
-        let direction = if leaves { Direction::In } else { Direction::Out };
+    let mut number = |from: &RemoteEnd, named: &RemoteEnd, message| {
+        let direction = if from.host == own { Direction::In } else { Direction::Out };
         // A writer of another host may have the name of one here.
-        let name = format!("{}.{}", link.from.node, link.from.port);
-        let port = (direction, name, link.message);
+        let port = (direction, format!("{}.{}", named.node, named.port), message);
         let is_it = |known: &OtherPort| (known.0, &known.1) == (port.0, &port.1);
-        link.port = ports.iter().position(is_it).unwrap_or(ports.len());
-        if link.port == ports.len() {
+        let found = ports.iter().position(is_it);
+        found.unwrap_or_else(|| {
             ports.push(port);
-        }
+            ports.len() - 1
+        })
+    };
+    for link in links {
+        link.port = number(&link.from, &link.from, link.message);
+    }
+    for call in calls {
+        call.port = number(&call.from, &call.to, &PACKET);
     }
     ports
 }

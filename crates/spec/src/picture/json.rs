@@ -4,8 +4,8 @@ use serde_json::{Value as Json, json};
 use sinew_plan::catalogue::ParameterValue;
 use sinew_plan::plan::{
     Delivery, Domain, FlowLink, Host, Link, LinkTuning, Node, Overrun, Plan, PoolSize, Realtime,
-    Release, RemoteEnd, RemoteLink, Requirement, Restart, Role, ServiceDomain, ServiceLimits,
-    Thread,
+    Release, RemoteCall, RemoteEnd, RemoteLink, Requirement, Restart, Role, ServiceDomain,
+    ServiceLimits, Thread,
 };
 
 use crate::value::{duration_text, size_text};
@@ -25,6 +25,7 @@ pub fn json(plan: &Plan) -> Json {
         "hosts_version": format!("{:#018x}", plan.hosts.version),
         "host": plan.own_host().map(|host| &host.name),
         "remote_links": plan.hosts.links.iter().map(|row| remote_link(plan, row)).collect::<Json>(),
+        "remote_calls": plan.hosts.calls.iter().map(|row| remote_call(plan, row)).collect::<Json>(),
         "requirements": requirements(plan),
         "notes": plan.notes,
     })
@@ -181,18 +182,23 @@ fn host(host: &Host) -> Json {
 }
 
 fn remote_link(plan: &Plan, link: &RemoteLink) -> Json {
-    let end = |end: &RemoteEnd| {
-        let host = &plan.hosts.all[end.host].name;
-        json!({"host": host, "node": end.node, "port": end.port})
-    };
     json!({
-        "from": end(&link.from),
-        "to": end(&link.to),
+        "from": remote_end(plan, &link.from),
+        "to": remote_end(plan, &link.to),
         "message": {"name": link.message.name, "bytes": link.message.size},
         "delivery": link.delivery.word(),
         "capacity": link.capacity,
         "after_ns": link.after_ns,
     })
+}
+
+fn remote_call(plan: &Plan, call: &RemoteCall) -> Json {
+    json!({"from": remote_end(plan, &call.from), "to": remote_end(plan, &call.to)})
+}
+
+fn remote_end(plan: &Plan, end: &RemoteEnd) -> Json {
+    let host = &plan.hosts.all[end.host].name;
+    json!({"host": host, "node": end.node, "port": end.port})
 }
 
 /// Only a queue has a layout to choose.

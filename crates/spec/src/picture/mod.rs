@@ -9,8 +9,8 @@ mod text;
 
 pub use json::json;
 use sinew_plan::plan::{
-    Delivery, Domain, Full, Link, Overrun, Plan, Release, RemoteLink, Restart, RestartPolicy, Role,
-    ServiceDomain, ServiceLimits, Thread,
+    Delivery, Domain, Full, Link, Overrun, Plan, Release, RemoteCall, RemoteLink, Restart,
+    RestartPolicy, Role, ServiceDomain, ServiceLimits, Thread,
 };
 pub use svg::{Escaped, svg};
 pub use text::{summary, text, wrap};
@@ -61,7 +61,11 @@ fn notes(plan: &Plan) -> Vec<String> {
             delivery.word()
         )
     });
-    remote.chain(plan.notes.iter().map(|note| format!("note: {note}"))).collect()
+    let calls = plan.hosts.calls.iter().map(|RemoteCall { from, to, .. }| {
+        let (from, to) = (plan.remote_name(from), plan.remote_name(to));
+        format!("between hosts: {from} -> {to}, packets and their replies")
+    });
+    remote.chain(calls).chain(plan.notes.iter().map(|note| format!("note: {note}"))).collect()
 }
 
 /// `1 link`, `2 links`.

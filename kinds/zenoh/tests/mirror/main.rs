@@ -1,5 +1,6 @@
 //! Mirrors that talk to each other, over lines that fail and beside strangers.
 
+mod calls;
 mod outage;
 mod proxy;
 mod python;

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use sinew_zenoh::Mirror;
+use sinew_zenoh::{CallPort, Mirror};
 
 use crate::stage::{HASH, free_address, incoming, numbers, outgoing, setting, turn, until};
 
@@ -29,17 +29,56 @@ with zenoh.open(settings) as session, sinew_hosts.Host(session, 'g', 'py', 1) as
     sys.stdin.read()
 ";
 
-#[test]
+/// The same host: asks until it has ten answers, and ends then.
+const ASKS: &str = "
+    answers = 0
+    while answers < 10:
+        packet = b'packet %d' % answers
+        said = host.ask('a', 'block/n', 'in', packet, 5, host.stamps())
+        answers += said == packet + b' of a'
+";
+
+/// A Python that has zenoh; `None` if there is none.
 #[expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
-fn a_program_in_python_reads_and_is_obeyed() {
+fn python() -> Option<String> {
     let python = std::env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
     let has_it = Command::new(&python).args(["-c", "import zenoh"]).output();
     if !has_it.is_ok_and(|output| output.status.success()) {
         let missing = format!("'{python}' cannot import zenoh; name another in SINEW_TEST_PYTHON");
         assert!(std::env::var_os("CI").is_none(), "{missing}");
         eprintln!("skipped: {missing}");
-        return;
+        return None;
     }
+    Some(python)
+}
+
+#[test]
+fn a_program_in_python_asks_and_is_answered() {
+    let Some(python) = python() else { return };
+    let address = free_address();
+    let mut a = setting("a", Some(&address), &[("py", None)]);
+    a.called = vec![CallPort { host: "py".into(), node: "block/n".into(), input: "in".into() }];
+    let a = Mirror::open(&a).expect("a");
+    a.exchange().take(|call| {
+        let reply = [&call.packet[..], b" of a"].concat();
+        call.answer(reply);
+    });
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
+    let (begins, _) = SCRIPT.split_once("    def answer").expect("it answers");
+    let script = format!("{begins}{}", ASKS.trim_start_matches('\n'));
+    let mut script = Command::new(&python)
+        .args(["-c", &script, folder, &address, &HASH.to_string()])
+        .spawn()
+        .expect("it runs");
+    until("it has its answers", || script.try_wait().expect("a child").is_some());
+    assert!(script.wait().expect("it has ended").success());
+    let counted = a.exchange().counted()[0];
+    assert!(counted.taken >= 10 && counted.late == 0, "{counted:?}");
+}
+
+#[test]
+fn a_program_in_python_reads_and_is_obeyed() {
+    let Some(python) = python() else { return };
     let address = free_address();
     let mut a = setting("a", Some(&address), &[("py", None)]);
     a.outgoing.push(outgoing("numbers", 8));

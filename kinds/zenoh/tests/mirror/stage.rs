@@ -65,6 +65,8 @@ pub(crate) fn setting(host: &str, listen: Option<&str>, peers: &[(&str, Option<&
         tls: None,
         outgoing: vec![],
         incoming: vec![],
+        calls: vec![],
+        called: vec![],
         now_ns,
     }
 }

@@ -35,7 +35,7 @@ impl Authority {
         Authority { folder, issuer: Issuer::new(its, key) }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 

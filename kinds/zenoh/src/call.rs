@@ -1,0 +1,141 @@
+//! A call between two hosts: a question of zenoh and its answer.
+//!
+//! Nobody asks a second time: what may have been carried out is never carried out again.
+//!
+//! ```text
+//! question: the header of messages | u64 how long the caller waits, ms | the packet
+//! answer:   the header of messages, with the question's sequence | the reply
+//! ```
+//!
+//! An empty reply says that the other side has no room for one more.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use sinew_hosts::{ECHOES_MAX, Echo, HEADER_LEN, MessageHeader};
+use zenoh::query::Query;
+
+use crate::configuration::CALL_MAX;
+use crate::room::Place;
+
+/// Bytes of an echo in a header.
+const ECHO_LEN: usize = 24;
+/// Bytes of the time that the caller waits.
+const WAIT_LEN: usize = 8;
+/// Most bytes of a question.
+pub(crate) const QUESTION_MAX: usize = HEADER_LEN + ECHOES_MAX * ECHO_LEN + WAIT_LEN + CALL_MAX;
+
+/// Why a call has no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallFailure {
+    /// The other host was not heard yet.
+    Unheard,
+    /// It is silent.
+    Silent,
+    /// The links between its hosts are others.
+    OtherVersion,
+    /// Too many calls are under way, here or there.
+    Full,
+    /// It had the packet, or may have had it.
+    Lost,
+}
+
+impl CallFailure {
+    /// In HTTP's terms: 503 if the other host has not got the packet, for certain; else 502.
+    pub fn status(self) -> u16 {
+        if self == CallFailure::Lost { 502 } else { 503 }
+    }
+}
+
+impl fmt::Display for CallFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CallFailure::Unheard => "was not heard yet",
+            CallFailure::Silent => "is silent",
+            CallFailure::OtherVersion => "runs another version of the graph",
+            CallFailure::Full => "has not answered those before; it is behind",
+            CallFailure::Lost => "has not taken the packet, or was lost while it had it",
+        })
+    }
+}
+
+/// Gets what becomes of a call, once; by any thread.
+pub type AnswerTaker = Box<dyn FnOnce(Result<Vec<u8>, CallFailure>) + Send>;
+
+/// Who waits for the answer of a call. Dropped, it hears that there is none.
+pub(crate) struct Waits(Option<(AnswerTaker, Place)>);
+
+impl Waits {
+    pub(crate) fn new(answer: AnswerTaker, place: Place) -> Waits {
+        Waits(Some((answer, place)))
+    }
+
+    pub(crate) fn say(&mut self, said: Result<Vec<u8>, CallFailure>) {
+        if let Some((answer, place)) = self.0.take() {
+            // Who hears it may call again at once.
+            drop(place);
+            answer(said);
+        }
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.say(Err(CallFailure::Lost));
+    }
+}
+
+/// A question of this host that waits to be said.
+pub(crate) struct Question {
+    /// Its place among the setting's calls.
+    pub(crate) at: usize,
+    pub(crate) wait: Duration,
+    /// Since then it is waited for.
+    pub(crate) since: Instant,
+    /// The stamps that were heard as it was asked: by them it is judged, however long it lay.
+    pub(crate) echoes: Vec<Echo>,
+    pub(crate) packet: Vec<u8>,
+    pub(crate) waits: Waits,
+}
+
+/// An answer of this host that waits to be said.
+pub(crate) struct Reply {
+    pub(crate) query: Query,
+    pub(crate) sequence: u64,
+    pub(crate) bytes: Vec<u8>,
+    /// Of the call, until it is said. None: it has found none.
+    pub(crate) _place: Option<Place>,
+}
+
+/// A question as bytes.
+pub(crate) fn question(header: &MessageHeader, wait: Duration, packet: &[u8]) -> Vec<u8> {
+    let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    header.write(&[&wait_ms.to_le_bytes(), packet].concat())
+}
+
+/// What a question says: its header, how long the caller waits, the packet. `None`: it is none.
+pub(crate) fn read(bytes: &[u8]) -> Option<(MessageHeader, Duration, &[u8])> {
+    let (header, rest) = MessageHeader::split(bytes).ok()?;
+    let (wait_ms, packet) = rest.split_first_chunk::<WAIT_LEN>()?;
+    Some((header, Duration::from_millis(u64::from_le_bytes(*wait_ms)), packet))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_read_as_it_was_written_and_nothing_else_is_one() {
+        let echo = Echo { host: 1, life: 2, stamp_ns: 3 };
+        let header = MessageHeader { life: 5, sequence: 6, echoes: vec![echo], sent_unix_ns: 7 };
+        let wait = Duration::from_millis(1500);
+        let bytes = question(&header, wait, b"packet");
+        assert_eq!(read(&bytes), Some((header.clone(), wait, &b"packet"[..])));
+        assert_eq!(read(&question(&header, wait, b"")), Some((header, wait, &b""[..])));
+        let head = bytes.len() - 6;
+        for len in 0..head {
+            assert_eq!(read(&bytes[..len]), None, "{len}");
+        }
+        assert_eq!(read(&[0xff; 100]), None);
+    }
+}

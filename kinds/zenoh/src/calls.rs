@@ -1,0 +1,186 @@
+//! The calls of a host: how many may be under way, who may call, and what became of them.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use sinew_hosts::{Echo, Freshness, Judge};
+use zenoh::query::Query;
+
+use crate::call::{self, AnswerTaker, CallFailure, Question, Reply, Waits};
+use crate::room::{Place, Room};
+use crate::say::SayQueue;
+use crate::setting::{CallPort, Setting, Way};
+
+/// Longest that a call may be waited for, whatever its deadline: then who carries it gives it up.
+const WAIT_MAX: Duration = Duration::from_secs(600);
+
+/// What became of the calls with one other host since the mirror was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallCounts {
+    /// Its calls that were handed out.
+    pub taken: u64,
+    /// Its calls that came when nobody waited for a reply any more.
+    pub late: u64,
+    /// Calls and answers in its name that were malformed, seen before, without a stamp of this
+    /// life of this host, or of a host that has not said this version.
+    pub refused: u64,
+    /// Calls, to it or from it, that found no room here.
+    pub full: u64,
+    /// Its calls that were sent and never came.
+    pub lost: u64,
+}
+
+/// A call of another host, to be answered.
+pub struct IncomingCall {
+    /// Its place among the setting's inputs that others call.
+    pub at: usize,
+    /// So long its caller still waits.
+    pub wait: Duration,
+    /// The packet.
+    pub packet: Vec<u8>,
+    query: Query,
+    sequence: u64,
+    place: Place,
+    say: Arc<SayQueue>,
+}
+
+impl IncomingCall {
+    /// Answers it; never waits for the network. One that is dropped without is lost for its caller.
+    pub fn answer(self, bytes: Vec<u8>) {
+        let (query, sequence, place) = (self.query, self.sequence, Some(self.place));
+        self.say.answer(Reply { query, sequence, bytes, _place: place });
+    }
+}
+
+/// Who takes the calls of others. It must not wait: all would wait with it.
+type Take = Box<dyn Fn(IncomingCall) + Send + Sync>;
+
+/// All of it.
+pub(crate) struct Calls {
+    asked: Arc<Room>,
+    answering: Arc<Room>,
+    /// One for each input that others call.
+    judges: Vec<Mutex<Judge>>,
+    counts: Vec<Mutex<CallCounts>>,
+    /// The peers of the setting's inputs: there, and here.
+    peers: [Vec<usize>; 2],
+    /// What waits to be said, at each way that the host speaks by.
+    pub(crate) ways: Vec<(Way, Arc<SayQueue>)>,
+    /// The place of each peer's way.
+    way_of: Vec<usize>,
+    pub(crate) take: OnceLock<Take>,
+}
+
+impl fmt::Debug for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calls").field("peers", &self.peers).finish_non_exhaustive()
+    }
+}
+
+impl Calls {
+    pub(crate) fn new(setting: &Setting, (host, life): (u64, u64)) -> Calls {
+        // The setting was checked.
+        let peer = |it: &CallPort| setting.peer(&it.host).unwrap_or_default();
+        let peers = [&setting.calls, &setting.called].map(|all| all.iter().map(peer).collect());
+        let queue = |it| (it, Arc::new(SayQueue::new(setting.calls.len())));
+        let ways: Vec<_> = setting.ways().into_iter().map(queue).collect();
+        let way_of = |peer| ways.iter().position(|it| it.0 == setting.way(peer));
+        let way_of = setting.peers.iter().map(way_of).map(Option::unwrap_or_default).collect();
+        // How old it may be, each call says.
+        let judge = |_| Mutex::new(Judge::new(host, life, u64::MAX));
+        Calls {
+            asked: Arc::default(),
+            answering: Arc::default(),
+            judges: setting.called.iter().map(judge).collect(),
+            counts: setting.peers.iter().map(|_| Mutex::default()).collect(),
+            peers,
+            ways,
+            way_of,
+            take: OnceLock::new(),
+        }
+    }
+
+    /// Whether any cross.
+    pub(crate) fn are_some(&self) -> bool {
+        self.peers.iter().any(|it| !it.is_empty())
+    }
+
+    /// The peer behind a call of the setting.
+    pub(crate) fn called_peer(&self, at: usize) -> usize {
+        self.peers[0][at]
+    }
+
+    /// The peer behind an input that others call.
+    pub(crate) fn calling_peer(&self, at: usize) -> usize {
+        self.peers[1][at]
+    }
+
+    /// What waits at the way to a peer.
+    fn say(&self, peer: usize) -> &Arc<SayQueue> {
+        &self.ways[self.way_of[peer]].1
+    }
+
+    /// What became of the calls with a peer.
+    pub(crate) fn counts(&self, peer: usize) -> MutexGuard<'_, CallCounts> {
+        self.counts[peer].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a packet said, with the stamps that were heard now.
+    pub(crate) fn ask(
+        &self,
+        at: usize,
+        (wait, echoes): (Duration, Vec<Echo>),
+        packet: Vec<u8>,
+        answer: AnswerTaker,
+    ) {
+        let Some(place) = self.asked.take(packet.len()) else {
+            self.counts(self.called_peer(at)).full += 1;
+            return answer(Err(CallFailure::Full));
+        };
+        let (wait, since) = (wait.min(WAIT_MAX), Instant::now());
+        let waits = Waits::new(answer, place);
+        self.say(self.called_peer(at)).ask(Question { at, wait, since, echoes, packet, waits });
+    }
+
+    /// A question came for input `at`, from a host whose joined life is `joined`.
+    pub(crate) fn arrive(
+        &self,
+        at: usize,
+        (query, bytes): (Query, &[u8]),
+        joined: Option<u64>,
+        now_ns: u64,
+    ) {
+        let peer = self.calling_peer(at);
+        let mut counts = self.counts(peer);
+        let read = call::read(bytes).filter(|(header, ..)| joined == Some(header.life));
+        let Some((header, wait, packet)) = read else {
+            counts.refused += 1;
+            return;
+        };
+        let mut judge = self.judges[at].lock().unwrap_or_else(PoisonError::into_inner);
+        let Freshness::Fresh { stamp_ns, lost } = judge.judge(&header, now_ns) else {
+            counts.refused += 1;
+            return;
+        };
+        counts.lost += lost;
+        let age = Duration::from_nanos(now_ns.saturating_sub(stamp_ns));
+        let Some(wait) = wait.min(WAIT_MAX).checked_sub(age).filter(|it| !it.is_zero()) else {
+            counts.late += 1;
+            return;
+        };
+        let (sequence, take) = (header.sequence, self.take.get());
+        match (self.answering.take(packet.len()), take) {
+            (Some(place), Some(take)) => {
+                counts.taken += 1;
+                drop((counts, judge));
+                let (packet, say) = (packet.to_vec(), Arc::clone(self.say(peer)));
+                take(IncomingCall { at, wait, packet, query, sequence, place, say });
+            }
+            _ => {
+                counts.full += 1;
+                self.say(peer).answer(Reply { query, sequence, bytes: Vec::new(), _place: None });
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Calls over a session: what others may ask is declared, and a thread says what this host asks and
+//! answers.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use sinew_hosts::{Echo, MessageHeader};
+use zenoh::qos::{CongestionControl, Priority};
+use zenoh::query::{ConsolidationMode, Query, QueryTarget};
+use zenoh::sample::Locality;
+use zenoh::{Session, Wait};
+
+use crate::call::{AnswerTaker, CallFailure, QUESTION_MAX, Question, Reply, Waits, question};
+use crate::calls::{CallCounts, IncomingCall};
+use crate::configuration::{CALL_MAX, answered_key, asked_key};
+use crate::say::Say;
+use crate::seen::HostState;
+use crate::setting::Way;
+use crate::shared::{Shared, unix_ns};
+
+/// Beside the time that a caller waits: an answer that the other side says at the end of it is
+/// still on its way.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The calls of a host, for who makes and answers them.
+#[derive(Clone)]
+pub struct Exchange(Arc<Shared>);
+
+impl Exchange {
+    pub(crate) fn of(shared: &Arc<Shared>) -> Exchange {
+        Exchange(Arc::clone(shared))
+    }
+
+    /// Has the host behind call `at` of the setting answer a packet; never waits for the network.
+    /// Without a reply `answer` gets why: at once if that host cannot be asked, else as soon as
+    /// that is known, and some time after `wait` at the latest.
+    ///
+    /// # Panics
+    /// If the packet has more than 1 MiB.
+    pub fn ask(&self, at: usize, wait: Duration, packet: Vec<u8>, answer: AnswerTaker) {
+        assert!(packet.len() <= CALL_MAX, "a packet of {} bytes", packet.len());
+        let Exchange(shared) = self;
+        let (peer, version) = (shared.calls.called_peer(at), shared.setting.version);
+        let state = shared.peer(peer).show("", version, shared.now_ns()).state;
+        match state {
+            HostState::Heard => shared.calls.ask(at, (wait, shared.echoes()), packet, answer),
+            HostState::Unheard => answer(Err(CallFailure::Unheard)),
+            HostState::Silent => answer(Err(CallFailure::Silent)),
+            HostState::OtherVersion(_) => answer(Err(CallFailure::OtherVersion)),
+        }
+    }
+
+    /// From now on `take` gets what others ask; it must not wait. Whether nobody else does: only
+    /// the first may.
+    pub fn take(&self, take: impl Fn(IncomingCall) + Send + Sync + 'static) -> bool {
+        self.0.calls.take.set(Box::new(take)).is_ok()
+    }
+
+    /// What became of the calls with each other host, in the setting's order.
+    pub fn counted(&self) -> Vec<CallCounts> {
+        let Exchange(shared) = self;
+        (0..shared.setting.peers.len()).map(|peer| *shared.calls.counts(peer)).collect()
+    }
+}
+
+/// Declares what others may ask by a way, and begins to say what waits there. `None`: no calls
+/// cross.
+pub(crate) fn begin(
+    shared: &Arc<Shared>,
+    at: usize,
+    session: &Session,
+) -> Result<Option<thread::JoinHandle<()>>, String> {
+    if !shared.calls.are_some() {
+        return Ok(None);
+    }
+    declare(shared, shared.calls.ways[at].0, session).map_err(|error| format!("zenoh: {error}"))?;
+    let line = shared.calls.ways[at].1.begin_line();
+    let (shared, session) = (Arc::clone(shared), session.clone());
+    let thread = thread::Builder::new().name("mirror-calls".into());
+    let thread = thread.spawn(move || say(&shared, (at, line), &session));
+    thread.map(Some).map_err(|error| format!("cannot start a thread: {error}"))
+}
+
+/// As what is heard, these only put bytes in their place: while they work, nothing else comes over
+/// that connection.
+fn declare(shared: &Arc<Shared>, way: Way, session: &Session) -> zenoh::Result<()> {
+    let setting = &shared.setting;
+    let is_here = |at: usize| setting.way(&setting.peers[shared.calls.calling_peer(at)]) == way;
+    for (at, port) in setting.called.iter().enumerate().filter(|it| is_here(it.0)) {
+        let taker = Arc::clone(shared);
+        let take = move |query: Query| {
+            // Its message was told on standard error.
+            let _ = catch_unwind(AssertUnwindSafe(|| arrive(&taker, at, query)));
+        };
+        let queryable = session.declare_queryable(answered_key(setting, port));
+        queryable.allowed_origin(Locality::Remote).callback(take).background().wait()?;
+    }
+    Ok(())
+}
+
+fn arrive(shared: &Shared, at: usize, query: Query) {
+    let peer = shared.calls.calling_peer(at);
+    let bytes = query.payload().filter(|it| it.len() <= QUESTION_MAX).map(|it| it.to_bytes());
+    let Some(bytes) = bytes.map(|it| it.into_owned()) else {
+        shared.calls.counts(peer).refused += 1;
+        return;
+    };
+    let joined = shared.peer(peer).joined(shared.setting.version);
+    shared.calls.arrive(at, (query, &bytes), joined, shared.now_ns());
+}
+
+/// What the thread does, until another line begins.
+fn say(shared: &Arc<Shared>, (at, line): (usize, u64), session: &Session) {
+    while let Some(said) = shared.calls.ways[at].1.next(line) {
+        // What cannot be said is lost for who waits for it; it hears so as this is dropped.
+        let _ = match said {
+            Say::Ask(question, sequence) => ask(shared, session, question, sequence),
+            Say::Answer(reply) => answer(shared, reply),
+        };
+    }
+}
+
+fn header(shared: &Shared, sequence: u64, echoes: Vec<Echo>) -> MessageHeader {
+    MessageHeader { life: shared.own.1, sequence, sent_unix_ns: unix_ns(), echoes }
+}
+
+fn ask(
+    shared: &Arc<Shared>,
+    session: &Session,
+    asked: Question,
+    sequence: u64,
+) -> zenoh::Result<()> {
+    let Question { at, wait, since, echoes, packet, waits } = asked;
+    let left = wait.saturating_sub(since.elapsed());
+    let bytes = question(&header(shared, sequence, echoes), wait, &packet);
+    let (waits, hears) = (Mutex::new(waits), Arc::clone(shared));
+    let hear = move |reply: zenoh::query::Reply| {
+        let hear = || {
+            // What zenoh itself says is that there is none.
+            if let Ok(said) = reply.result() {
+                let mut waits = waits.lock().unwrap_or_else(PoisonError::into_inner);
+                replied(&hears, at, sequence, said, &mut waits);
+            }
+        };
+        let _ = catch_unwind(AssertUnwindSafe(hear));
+    };
+    session
+        .get(asked_key(&shared.setting, &shared.setting.calls[at]))
+        .payload(bytes)
+        // A stranger that answers in its place must not keep it from answering.
+        .target(QueryTarget::All)
+        .consolidation(ConsolidationMode::None)
+        .timeout(left + GRACE)
+        .congestion_control(CongestionControl::Drop)
+        // Behind all stamps and messages.
+        .priority(Priority::Data)
+        .allowed_destination(Locality::Remote)
+        .callback(hear)
+        .wait()
+}
+
+/// An answer came: of the host that was asked, or in its name.
+fn replied(
+    shared: &Shared,
+    at: usize,
+    sequence: u64,
+    said: &zenoh::sample::Sample,
+    waits: &mut Waits,
+) {
+    let peer = shared.calls.called_peer(at);
+    let payload = said.payload();
+    let joined = shared.peer(peer).joined(shared.setting.version);
+    let own =
+        |header: &MessageHeader| header.echoes.iter().any(|it| (it.host, it.life) == shared.own);
+    let bytes = if payload.len() <= QUESTION_MAX { payload.to_bytes() } else { (&[]).into() };
+    match MessageHeader::split(&bytes) {
+        Ok((header, reply))
+            if joined == Some(header.life) && header.sequence == sequence && own(&header) =>
+        {
+            let is_full = reply.is_empty();
+            waits.say(if is_full { Err(CallFailure::Full) } else { Ok(reply.to_vec()) });
+        }
+        _ => shared.calls.counts(peer).refused += 1,
+    }
+}
+
+fn answer(shared: &Shared, reply: Reply) -> zenoh::Result<()> {
+    let Reply { query, sequence, bytes, _place } = reply;
+    let bytes = header(shared, sequence, shared.echoes()).write(&bytes);
+    // As urgent as the question was.
+    query.reply(query.key_expr().clone(), bytes).wait()
+}
