@@ -50,8 +50,10 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn endpoint(&self) -> String {
-        let protocol = if self.folder.is_some() { "tls" } else { "tcp" };
-        format!("{protocol}/{}", self.address)
+        match self.folder {
+            Some(_) => format!("quic/{}?multistream=0", self.address),
+            None => format!("tcp/{}", self.address),
+        }
     }
 
     fn files(&self, name: &str) -> Option<TlsFiles> {

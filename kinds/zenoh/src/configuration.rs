@@ -65,8 +65,8 @@ pub(crate) fn host_of(end: &str) -> Option<u64> {
 /// To a router it is tried once: zenoh opens no client without one. Lost, it is dialled for ever.
 pub(crate) fn configuration(setting: &Setting, way: Way, end: &str) -> String {
     let is_direct = way == Way::Direct;
-    let protocol = if setting.tls.is_some() { "tls" } else { "tcp" };
-    let endpoint = |address: &str| quoted(&format!("{protocol}/{address}"));
+    let protocol = if setting.tls.is_some() { "quic" } else { "tcp" };
+    let endpoint = |address: &str| quoted(&endpoint(setting, address));
     let listen = setting.listen.as_deref().filter(|_| is_direct).map(endpoint).unwrap_or_default();
     let (mode, dialled, timeout_ms): (_, Vec<_>, _) = match way {
         Way::Direct => ("peer", setting.dialled().map(endpoint).collect(), -1),
@@ -85,7 +85,7 @@ pub(crate) fn configuration(setting: &Setting, way: Way, end: &str) -> String {
         (largest.max(call) + HEADER_LEN + 4096).clamp(SOCKET_MIN, MESSAGE_MAX + SOCKET_MIN);
     let lease = LEASE.as_millis();
     let buffers = format!("so_sndbuf: {socket}, so_rcvbuf: {socket}");
-    let tls = setting.tls.as_ref().map(|it| tls(it, &buffers)).unwrap_or_default();
+    let tls = setting.tls.as_ref().map(tls).unwrap_or_default();
     // Behind a router it is the router that knows who is who.
     let access = setting.tls.as_ref().filter(|_| is_direct).map(|_| access(setting));
     let access = access.unwrap_or_default();
@@ -132,14 +132,24 @@ transport: {{
     )
 }
 
-fn tls(files: &TlsFiles, buffers: &str) -> String {
+/// Where one is reached. With certificates that is QUIC, which has TLS in it: zenoh's own link over
+/// TLS and TCP reads and writes one connection from two threads (zenoh's issue 2557), and has
+/// crashed here. One stream, so that all comes in the order in which it was sent.
+fn endpoint(setting: &Setting, address: &str) -> String {
+    match setting.tls {
+        Some(_) => format!("quic/{address}?multistream=0"),
+        None => format!("tcp/{address}"),
+    }
+}
+
+fn tls(files: &TlsFiles) -> String {
     let path = |it: &Path| quoted(&it.display().to_string());
     let (certificate, key) = (path(&files.certificate), path(&files.key));
     format!(
         "tls: {{ root_ca_certificate: {}, enable_mtls: true, verify_name_on_connect: true, \
          close_link_on_expiration: true, listen_certificate: {certificate}, \
          listen_private_key: {key}, connect_certificate: {certificate}, \
-         connect_private_key: {key}, {buffers} }},",
+         connect_private_key: {key} }},",
         path(&files.authority)
     )
 }
@@ -181,7 +191,7 @@ fn access(setting: &Setting) -> String {
         }
         let _ = writeln!(
             subjects,
-            r#"{{ id: "h{at}", cert_common_names: [{}], link_protocols: ["tls"] }},"#,
+            r#"{{ id: "h{at}", cert_common_names: [{}], link_protocols: ["quic"] }},"#,
             cn(&setting.graph, peer).map(|it| quoted(&it)).join(", ")
         );
         let names = names.join(", ");

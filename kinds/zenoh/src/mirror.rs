@@ -1,5 +1,6 @@
 //! The mirror of one host.
 
+use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -60,8 +61,11 @@ impl Mirror {
         }
         if let Some(address) = &setting.listen {
             // Only for the error, which zenoh tells at greater length.
-            std::net::TcpListener::bind(address)
-                .map_err(|error| format!("cannot listen at '{address}': {error}"))?;
+            let bound = match setting.tls {
+                Some(_) => UdpSocket::bind(address).map(drop),
+                None => TcpListener::bind(address).map(drop),
+            };
+            bound.map_err(|error| format!("cannot listen at '{address}': {error}"))?;
         }
         // A life is never zero, which is what a header of nobody has.
         let shared = Arc::new(Shared::new(setting, fastrand::u64(1..)));

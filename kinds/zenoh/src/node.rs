@@ -330,7 +330,6 @@ fn status(seen: &HostSeen, calls: &CallCounts, mirror: &Mirror, setting: &Settin
         late: calls.late,
         lost: calls.lost + calls.full,
         refused: calls.refused,
-        ..HostStatus::default()
     };
     let of_it = setting.incoming.iter().enumerate().filter(|(_, port)| port.from == seen.name);
     for (at, _) in of_it {

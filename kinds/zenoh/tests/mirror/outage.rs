@@ -43,7 +43,9 @@ impl Pair {
     /// The sender dials the receiver, or both a router; what fails is the sender's line.
     fn open(authority: Option<&Authority>, with_router: bool) -> Pair {
         let address = free_address();
-        let proxy = Proxy::to(&address);
+        // With certificates they speak QUIC.
+        let to = if authority.is_some() { Proxy::of_datagrams_to } else { Proxy::to };
+        let proxy = to(&address);
         let mut cell = setting("cell", Some(&address), &[("office", None)]);
         let mut office = setting("office", None, &[("cell", Some(&proxy.address))]);
         office.outgoing.push(outgoing("x", 8));

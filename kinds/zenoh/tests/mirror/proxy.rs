@@ -1,7 +1,8 @@
 //! A line between two hosts that can stand still: what is sent meanwhile comes later, all at once.
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
@@ -15,6 +16,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
+    /// Of connections of TCP.
     pub(crate) fn to(target: &str) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address").to_string();
@@ -38,6 +40,39 @@ impl Proxy {
         Proxy { address, gate }
     }
 
+    /// Of datagrams, of one client at a time. While it stands still the kernel keeps some hundred
+    /// of them, and drops the rest.
+    pub(crate) fn of_datagrams_to(target: &str) -> Proxy {
+        let front = Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a port"));
+        let address = front.local_addr().expect("its address").to_string();
+        let gate: Arc<Gate> = Arc::new((Mutex::new([true; 2]), Condvar::new()));
+        let (target, for_thread) = (target.to_owned(), Arc::clone(&gate));
+        thread::spawn(move || {
+            let (mut backs, mut bytes) = (HashMap::new(), [0; 65_536]);
+            while let Ok((len, client)) = front.recv_from(&mut bytes) {
+                let back: &Arc<UdpSocket> = backs.entry(client).or_insert_with(|| {
+                    let back = Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a port"));
+                    back.connect(&target).expect("an address");
+                    let (front, back_too) = (Arc::clone(&front), Arc::clone(&back));
+                    let gate = Arc::clone(&for_thread);
+                    thread::spawn(move || {
+                        let mut bytes = [0; 65_536];
+                        loop {
+                            // It fails while nobody listens there.
+                            let Ok(len) = back_too.recv(&mut bytes) else { continue };
+                            pass(&gate, 1);
+                            let _ = front.send_to(&bytes[..len], client);
+                        }
+                    });
+                    back
+                });
+                pass(&for_thread, 0);
+                let _ = back.send(&bytes[..len]);
+            }
+        });
+        Proxy { address, gate }
+    }
+
     /// From now on it carries there and back, or not.
     pub(crate) fn set_open(&self, is_open: [bool; 2]) {
         *self.gate.0.lock().expect("nobody panics with it") = is_open;
@@ -45,11 +80,16 @@ impl Proxy {
     }
 }
 
+/// Waits until it is open this way.
+fn pass(gate: &Gate, way: usize) {
+    let is_open = gate.0.lock().expect("nobody panics with it");
+    drop(gate.1.wait_while(is_open, |is_open| !is_open[way]).expect("nobody panics with it"));
+}
+
 fn carry(mut from: TcpStream, mut to: TcpStream, way: usize, gate: &Gate) {
     let mut bytes = [0; 65_536];
     while let Ok(len @ 1..) = from.read(&mut bytes) {
-        let is_open = gate.0.lock().expect("nobody panics with it");
-        drop(gate.1.wait_while(is_open, |is_open| !is_open[way]).expect("nobody panics with it"));
+        pass(gate, way);
         if to.write_all(&bytes[..len]).is_err() {
             break;
         }

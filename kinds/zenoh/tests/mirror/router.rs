@@ -42,8 +42,14 @@ pub(crate) fn guarded(address: &str, graph: &str, authority: &Authority) -> Sess
     open(&text)
 }
 
+/// The port of one that was closed before is free when its connections are over.
 fn open(text: &str) -> Session {
-    zenoh::open(Config::from_json5(text).expect("settings")).wait().expect("a router")
+    let mut opened = None;
+    until("a router", || {
+        opened = zenoh::open(Config::from_json5(text).expect("settings")).wait().ok();
+        opened.is_some()
+    });
+    opened.expect("it is open")
 }
 
 /// A host that calls a router, as do its peers.

@@ -147,7 +147,7 @@ pub(crate) fn dials(
         shown.is_some(),
         path(authority)
     );
-    somebody(mode, &[&format!("tls/{address}")], &tls)
+    somebody(mode, &[&format!("quic/{address}?multistream=0")], &tls)
 }
 
 /// How many others a session is connected to.
