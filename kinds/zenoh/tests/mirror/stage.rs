@@ -34,10 +34,16 @@ pub(crate) fn said_ns() -> u64 {
 
 /// Waits until something holds.
 #[track_caller]
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + LIMIT;
+pub(crate) fn until(what: &str, holds: impl FnMut() -> bool) {
+    until_within(LIMIT, what, holds);
+}
+
+/// The same with another limit.
+#[track_caller]
+pub(crate) fn until_within(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
     while !holds() {
-        assert!(Instant::now() < end, "waited {LIMIT:?} for: {what}");
+        assert!(Instant::now() < end, "waited {limit:?} for: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
