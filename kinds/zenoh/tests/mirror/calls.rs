@@ -10,6 +10,7 @@ use sinew_zenoh::{
 use zenoh::{Session, Wait};
 
 use crate::proxy::Proxy;
+use crate::router::{guarded_with, router};
 use crate::stage::{connected, dials, free_address, setting, stranger, until};
 use crate::tls::Authority;
 
@@ -89,6 +90,70 @@ fn ask(of: &Exchange, packet: &[u8], wait: Duration) -> Receiver<Answered> {
     let (say, said): (Sender<Answered>, _) = mpsc::channel();
     of.ask(0, wait, packet.into(), Box::new(move |answer| say.send(answer).unwrap_or_default()));
     said
+}
+
+/// The same two, who both call a router: `cell` is called, `office` calls.
+fn behind_a_router(address: &str) -> (Setting, Setting) {
+    let host = |own: &str, other: &str| {
+        let mut it = setting(own, None, &[(other, None)]);
+        it.router = Some(address.into());
+        it.peers[0].calls_router = true;
+        it
+    };
+    let (mut cell, mut office) = (host("cell", "office"), host("office", "cell"));
+    cell.called = vec![port("office")];
+    office.calls = vec![port("cell")];
+    (cell, office)
+}
+
+#[test]
+fn a_call_goes_through_a_router() {
+    let address = free_address();
+    let _router = router(&address);
+    let two = Two::joined(behind_a_router(&address));
+    let _kept = two.serve();
+    two.answered();
+}
+
+/// As docs/hosts.md says it: who asks may ask, who answers may answer, and nobody else.
+#[test]
+fn a_guarded_router_lets_through_what_its_rules_name() {
+    let (address, authority) = (free_address(), Authority::new());
+    let rule = |id: &str, flow: &str, messages: &str| {
+        format!(
+            "{{ id: '{id}', permission: 'allow', flows: ['{flow}'], messages: [{messages}], \
+             key_exprs: ['sinew/g/cell/@call/office/**'] }},"
+        )
+    };
+    let answers = "'reply', 'declare_queryable'";
+    let rules = [
+        rule("asks", "ingress", "'query'"),
+        rule("is_asked", "egress", "'query'"),
+        rule("answers", "ingress", answers),
+        rule("hears", "egress", answers),
+    ];
+    let policies = "{ rules: ['asks', 'hears'], subjects: ['office'] }, \
+                    { rules: ['is_asked', 'answers'], subjects: ['cell'] },";
+    let edits = [
+        ("rules: [\n", format!("rules: [\n{}", rules.concat())),
+        ("policies: [\n", format!("policies: [\n{policies}")),
+    ];
+    let _router = guarded_with(&address, "g", &authority, &edits);
+    let (mut cell, mut office) = behind_a_router(&address);
+    cell.tls = Some(authority.sign("g@cell", "cell", 2100));
+    office.tls = Some(authority.sign("g@office", "office", 2100));
+    let two = Two::joined((cell, office));
+    let _kept = two.serve();
+    two.answered();
+    // The observer of the file may not ask, though it says the same.
+    let shown = authority.sign("g@observer", "observer", 2100);
+    let observer = dials(&address, &shown.authority, Some(&shown), "client");
+    let key = call_key("g", "cell", "office", "block/n", "in");
+    let before = two.a.exchange().counted()[0];
+    let asked = observer.get(&key).payload("x").timeout(Duration::from_secs(1)).wait();
+    let replies: Vec<_> = asked.expect("it is asked").into_iter().collect();
+    assert!(replies.iter().all(|it| it.result().is_err()), "{replies:?}");
+    assert_eq!(two.a.exchange().counted()[0], before);
 }
 
 #[test]

@@ -25,6 +25,16 @@ pub(crate) fn router(address: &str) -> Session {
 
 /// A router by `graphs/cell/router.json5`, for a graph of that name.
 pub(crate) fn guarded(address: &str, graph: &str, authority: &Authority) -> Session {
+    guarded_with(address, graph, authority, &[])
+}
+
+/// The same with texts of the file replaced by others.
+pub(crate) fn guarded_with(
+    address: &str,
+    graph: &str,
+    authority: &Authority,
+    more: &[(&str, String)],
+) -> Session {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../graphs/cell/router.json5");
     let text = fs::read_to_string(path).expect("the file that is shipped");
     let TlsFiles { authority, certificate, key } = authority.sign("router", "router", 2100);
@@ -36,7 +46,7 @@ pub(crate) fn guarded(address: &str, graph: &str, authority: &Authority) -> Sess
         ("sinew/cell/", format!("sinew/{graph}/")),
         ("cell@", format!("{graph}@")),
     ];
-    let text = edits.iter().fold(text, |text, (from, to)| {
+    let text = edits.iter().chain(more).fold(text, |text, (from, to)| {
         assert!(text.contains(from), "the file has no '{from}' any more");
         text.replace(from, to)
     });
