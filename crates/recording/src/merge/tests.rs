@@ -14,24 +14,26 @@ use crate::clock;
 use crate::fixture::{OBSERVER, STAND_IN};
 use crate::format::{CDR_HEAD, PartHead, first};
 use crate::messages::{Messages, Stamp};
-use crate::topics::{clock_topics, cycle_topic, topics};
+use crate::topics::{TopicHead, clock_topics, cycle_topic, topics};
 use crate::writer::{Opening, PartWriter};
 use sinew_core::trace::ThreadId;
 use sinew_spec::plan::TargetMachine;
 use sinew_spec::{SpecSource, compile};
 
-/// The office plans, the cell moves.
+/// The office plans, the cell moves. The hall has no links.
 const SPEC_TEXT: &str = "
 name: pair
 hosts:
   cell: {address: 'cell.local:7447'}
   office: {}
+  hall: {}
 domains:
   control: {host: cell, realtime: {period: 5ms}}
   plant: {host: cell, realtime: {trigger: input}}
   rec: {host: cell}
   planning: {host: office, realtime: {period: 20ms}}
   rec2: {host: office}
+  rec3: {host: hall}
 nodes:
   - {kind: pose_limiter, name: limiter, domain: control, arm: irb120.urdf,
      ports: {out: [{name: ik, port: in}]}}
@@ -52,6 +54,7 @@ nodes:
      laps: 0, ports: {out: [{name: limiter, port: in, after: 100ms}]}}
   - {kind: recorder, name: r, domain: rec}
   - {kind: recorder, name: r2, domain: rec2}
+  - {kind: recorder, name: r3, domain: rec3}
 ";
 
 const S: i64 = 1_000_000_000;
@@ -102,6 +105,12 @@ fn office() -> Told {
     Told { host: "office", run, monotonic_ns, drift_ppm: 50, ahead_ns, from_s: 1, ..cell() }
 }
 
+/// It knows nobody's clock but the office's.
+fn hall() -> Told {
+    let (run, monotonic_ns, ahead_ns) = ("c", 90 * S, -7200 * S);
+    Told { host: "hall", run, monotonic_ns, drift_ppm: -30, ahead_ns, ..cell() }
+}
+
 impl Told {
     /// Its monotonic clock at a time.
     fn monotonic_ns(&self, true_ns: i64) -> i64 {
@@ -119,12 +128,15 @@ impl Told {
         let plan = compile(&source, &kinds, &TargetMachine::of(vec![0, 1]));
         let plan = plan.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"));
         let heads: Vec<_> = topics(&plan).into_iter().map(|topic| topic.head).collect();
-        let heads = [heads, clock_topics(&plan)].concat();
+        let mut heads = [heads, clock_topics(&plan)].concat();
+        // The hall has no core, so no topic of its own.
+        heads.push(TopicHead { name: "/watch/out".into(), ..heads[0].clone() });
         let topic = |name: &str| {
             let at = heads.iter().position(|head| head.name == name);
             at.unwrap_or_else(|| panic!("no topic '{name}'")) as u16
         };
-        let cycles = topic(&cycle_topic(&plan, ThreadId { domain: 0, thread: 0 }));
+        let cycles = (self.host != "hall")
+            .then(|| topic(&cycle_topic(&plan, ThreadId { domain: 0, thread: 0 })));
         let mut random = Rng::with_seed(9);
         let mut messages = Messages::default();
         let mut add = |topic: u16, true_ns: i64, data: &[u8]| {
@@ -138,10 +150,13 @@ impl Told {
                 let message = [&CDR_HEAD[..], &at.to_le_bytes()].concat();
                 match self.host {
                     "office" => add(topic("/planner/out"), at, &message),
+                    "hall" => add(topic("/watch/out"), at, &message),
                     _ => add(topic("/limiter/in"), at + WAY_NS, &message),
                 }
             }
-            (0..200).for_each(|at| add(cycles, s * S + at * S / 200 + WAY_NS, b"a cycle"));
+            for at in (0..200).filter(|_| cycles.is_some()) {
+                add(cycles.unwrap_or_default(), s * S + at * S / 200 + WAY_NS, b"a cycle");
+            }
             let now_ns = s * S + S / 3;
             let truth_ns = other.monotonic_ns(now_ns) - self.monotonic_ns(now_ns);
             let wrong_ns = self.lie_ns + random.i64(-UNSURE_NS..=UNSURE_NS);
@@ -248,6 +263,30 @@ fn estimates_that_lie_are_found_out_by_what_was_received_before_it_was_sent() {
     let report = report.expect("merged");
     assert!(!report.is_good());
     assert!(report.to_text().contains("do not trust the order"), "{}", report.to_text());
+}
+
+#[test]
+fn a_host_that_knows_only_another_one_is_placed_by_what_that_one_knows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [cell, office, hall] = [cell(), office(), hall()];
+    let files = [cell.write(&folder, &office), office.write(&folder, &cell)];
+    let files = [files[0].clone(), files[1].clone(), hall.write(&folder, &office)];
+    let value = json(&merged(&files, &folder.path().join("all.mcap")));
+    let most = |host: usize| value["hosts"][host]["uncertainty_ns"]["most"].as_i64();
+    let (of_office_ns, of_hall_ns) = (most(1).expect("a number"), most(2).expect("a number"));
+    assert!(of_hall_ns > of_office_ns && of_hall_ns < 4 * UNSURE_NS, "{value}");
+    let bytes = fs::read(folder.path().join("all.mcap")).expect("it was written");
+    let messages = mcap::MessageStream::new(&bytes).expect("an MCAP file");
+    let messages = messages.map(|it| it.expect("a message"));
+    let mut found = 0;
+    for message in messages.filter(|it| it.channel.topic == "/hall/watch/out") {
+        let word = message.data[4..].try_into().expect("eight bytes");
+        let truth_ns = BEGIN_NS + i64::from_le_bytes(word);
+        let wrong_ns = (message.log_time as i64 - truth_ns).abs();
+        assert!(wrong_ns <= of_hall_ns, "{wrong_ns}");
+        found += 1;
+    }
+    assert_eq!(found, 500);
 }
 
 #[test]
