@@ -29,6 +29,7 @@ pub fn leader(plan: &Plan, link: usize) -> usize {
             && service(other) == service(this)
             && !other.fused
             && (other.from, other.delivery) == (this.from, Delivery::Broadcast)
+            && other.part == this.part
             && other.transport == this.transport
             && matches!(this.transport, Transport::InProcess | Transport::SharedMemory)
     };

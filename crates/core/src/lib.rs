@@ -31,9 +31,10 @@ pub mod trace;
 pub mod transport;
 
 pub use fault::{Cause, Fault};
-pub use message::Message;
+pub use message::{Flag, Message, Real};
 pub use node::{Cycle, Fresh, Io, Node, NodeEntry, NodeFixture, Parameters};
 pub use refusal::{Made, Refusal};
+pub use sinew_link::message::Bool;
 #[doc(no_inline)]
 pub use sinew_link::message_type;
 pub use sinew_plan::catalogue;

@@ -1,5 +1,6 @@
 //! Messages: fixed-size plain data, declared once with [`message!`](crate::message!).
 
+use sinew_link::message::Bool;
 use sinew_plan::catalogue::MessageType;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -55,6 +56,19 @@ macro_rules! message {
             }
         }
     )* };
+}
+
+message! {
+    /// A number, as it crosses between nodes that do not know what it stands for.
+    pub struct Real {
+        /// The number.
+        pub value: f64,
+    }
+    /// True or false.
+    pub struct Flag {
+        /// Which.
+        pub value: Bool,
+    }
 }
 
 #[cfg(test)]

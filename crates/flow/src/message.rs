@@ -73,15 +73,16 @@ fn write_field(field: &Field, value: &Value, bytes: &mut [u8]) -> Option<()> {
 /// What a field takes, in words.
 fn expected(field: &Field) -> String {
     let sort = match field.scalar {
-        Scalar::F32 | Scalar::F64 => "finite number".to_owned(),
+        Scalar::F32 | Scalar::F64 => "a finite number".to_owned(),
+        Scalar::Bool => "true or false".to_owned(),
         other => {
             let (min, max) = range(other);
-            format!("whole number from {min} to {max}")
+            format!("a whole number from {min} to {max}")
         }
     };
     match field.count {
-        1 => format!("a {sort}"),
-        count => format!("a list with {count} times a {sort}"),
+        1 => sort,
+        count => format!("a list with {count} times {sort}"),
     }
 }
 
@@ -123,6 +124,7 @@ fn read(scalar: Scalar, bytes: &[u8]) -> Value {
     match scalar {
         Scalar::F32 => Value::Number(f32::from_bits(bits as u32).into()),
         Scalar::F64 => Value::Number(f64::from_bits(bits as u64)),
+        Scalar::Bool => Value::Bool(bits != 0),
         whole => {
             let (min, max) = range(whole);
             // What is greater stands for a negative number.
@@ -144,6 +146,10 @@ fn write(scalar: Scalar, value: &Value, place: &mut [u8]) -> Option<()> {
             number.is_finite().then_some(i128::from(number.to_bits()))?
         }
         Scalar::F64 => i128::from(number().filter(|number| number.is_finite())?.to_bits()),
+        Scalar::Bool => match value {
+            Value::Bool(value) => i128::from(*value),
+            _ => return None,
+        },
         scalar => {
             let ((min, max), value) = (range(scalar), i128::from(whole(value)?));
             (min..=max).contains(&value).then_some(value)?

@@ -2,7 +2,7 @@
 //! its type, whatever language and operating system each is of.
 
 /// The scalar types a message may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scalar {
     /// Unsigned, 8 bit.
     U8,
@@ -24,11 +24,13 @@ pub enum Scalar {
     F32,
     /// IEEE 754 binary64.
     F64,
+    /// True or false: a byte, where anything but zero is true.
+    Bool,
 }
 
 impl Scalar {
     /// All of them, each at the place of its number.
-    pub const ALL: [Scalar; 10] = [
+    pub const ALL: [Scalar; 11] = [
         Scalar::U8,
         Scalar::I8,
         Scalar::U16,
@@ -39,15 +41,63 @@ impl Scalar {
         Scalar::I64,
         Scalar::F32,
         Scalar::F64,
+        Scalar::Bool,
     ];
 
     /// How many it takes.
     pub const fn bytes(self) -> u32 {
         match self {
-            Scalar::U8 | Scalar::I8 => 1,
+            Scalar::U8 | Scalar::I8 | Scalar::Bool => 1,
             Scalar::U16 | Scalar::I16 => 2,
             Scalar::U32 | Scalar::I32 | Scalar::F32 => 4,
             Scalar::U64 | Scalar::I64 | Scalar::F64 => 8,
+        }
+    }
+
+    /// The number at the beginning of these bytes, in the order of this machine; true is 1. Of whole
+    /// numbers beyond 2^53 the last digits go. `None` if the bytes are too few.
+    pub fn number(self, bytes: &[u8]) -> Option<f64> {
+        macro_rules! number {
+            ($ty:ty) => {
+                <$ty>::from_ne_bytes(*bytes.first_chunk()?) as f64
+            };
+        }
+        Some(match self {
+            Scalar::U8 => number!(u8),
+            Scalar::I8 => number!(i8),
+            Scalar::U16 => number!(u16),
+            Scalar::I16 => number!(i16),
+            Scalar::U32 => number!(u32),
+            Scalar::I32 => number!(i32),
+            Scalar::U64 => number!(u64),
+            Scalar::I64 => number!(i64),
+            Scalar::F32 => number!(f32),
+            Scalar::F64 => number!(f64),
+            Scalar::Bool => f64::from(u8::from(*bytes.first()? != 0)),
+        })
+    }
+
+    /// Puts a number at the beginning of these bytes, as [`Scalar::number`] reads it. A whole number
+    /// takes the nearest that it can hold; anything but zero is true.
+    ///
+    /// # Panics
+    /// If the bytes are too few.
+    pub fn put(self, number: f64, bytes: &mut [u8]) {
+        let mut put = |value: &[u8]| bytes[..value.len()].copy_from_slice(value);
+        // `f64::round` needs the standard library. A cast cuts, and holds the limits of its type.
+        let whole = number + if number < 0.0 { -0.5 } else { 0.5 };
+        match self {
+            Scalar::U8 => put(&(whole as u8).to_ne_bytes()),
+            Scalar::I8 => put(&(whole as i8).to_ne_bytes()),
+            Scalar::U16 => put(&(whole as u16).to_ne_bytes()),
+            Scalar::I16 => put(&(whole as i16).to_ne_bytes()),
+            Scalar::U32 => put(&(whole as u32).to_ne_bytes()),
+            Scalar::I32 => put(&(whole as i32).to_ne_bytes()),
+            Scalar::U64 => put(&(whole as u64).to_ne_bytes()),
+            Scalar::I64 => put(&(whole as i64).to_ne_bytes()),
+            Scalar::F32 => put(&(number as f32).to_ne_bytes()),
+            Scalar::F64 => put(&number.to_ne_bytes()),
+            Scalar::Bool => put(&[u8::from(number != 0.0)]),
         }
     }
 }
@@ -105,6 +155,55 @@ const fn fold(mut hash: u32, bytes: &[u8]) -> u32 {
     hash
 }
 
+/// True or false, as a message holds it. Rust's own `bool` would make most bytes of a peer undefined
+/// behaviour; here anything but zero is true.
+#[derive(Clone, Copy, Default)]
+#[cfg_attr(
+    feature = "zerocopy",
+    derive(
+        zerocopy::FromBytes,
+        zerocopy::IntoBytes,
+        zerocopy::Immutable,
+        zerocopy::KnownLayout,
+        zerocopy::Unaligned
+    )
+)]
+#[repr(transparent)]
+pub struct Bool(u8);
+
+impl Bool {
+    /// What it says.
+    pub const fn get(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl From<bool> for Bool {
+    fn from(value: bool) -> Bool {
+        Bool(value as u8)
+    }
+}
+
+impl From<Bool> for bool {
+    fn from(value: Bool) -> bool {
+        value.get()
+    }
+}
+
+impl PartialEq for Bool {
+    fn eq(&self, other: &Bool) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for Bool {}
+
+impl core::fmt::Debug for Bool {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
 /// A Rust type that may stand in a message: a scalar or an array of scalars.
 pub trait FieldType {
     /// What it is made of.
@@ -127,7 +226,7 @@ macro_rules! scalars {
 }
 
 scalars!(u8 = U8, i8 = I8, u16 = U16, i16 = I16, u32 = U32, i32 = I32, u64 = U64, i64 = I64);
-scalars!(f32 = F32, f64 = F64);
+scalars!(f32 = F32, f64 = F64, Bool = Bool);
 
 /// The type of a message: a `repr(C)` struct of this name with these fields. For the macros that
 /// declare messages, of Linux and of guests, which so give one text one hash.

@@ -4,7 +4,7 @@
 //! checked against it; help, the JSON schema and the pictures are made from it.
 
 pub use sinew_link::MESSAGE_SIZE_MAX;
-pub use sinew_link::message::{Field, MessageType, Scalar, type_hash};
+pub use sinew_link::message::{Bool, Field, MessageType, Scalar, type_hash};
 
 use crate::Item;
 
@@ -19,6 +19,30 @@ pub static PACKET: MessageType = sign("packet");
 /// Stands where a port of a flow node or of a service takes the messages of whatever node is at the
 /// other end of its link.
 pub static ANY_MESSAGE: MessageType = sign("any message");
+
+const VALUE: Field = Field { name: "value", scalar: Scalar::F64, count: 1, offset: 0 };
+const TRUTH: Field = Field { scalar: Scalar::Bool, ..VALUE };
+
+/// The message that is one number.
+pub static REAL: MessageType = MessageType {
+    name: "Real",
+    size: 8,
+    align: 8,
+    fields: &[VALUE],
+    hash: type_hash("Real", 8, &[VALUE]),
+};
+
+/// The message that is true or false.
+pub static FLAG: MessageType = MessageType {
+    name: "Flag",
+    size: 1,
+    align: 1,
+    fields: &[TRUTH],
+    hash: type_hash("Flag", 1, &[TRUTH]),
+};
+
+/// Stands where the graph says by a parameter which message crosses a port; see [`Form::Message`].
+pub static NAMED_MESSAGE: MessageType = sign("named message");
 
 /// Most ports that one name with `[]` stands for.
 pub const ELEMENTS_MAX: usize = 1024;
@@ -41,6 +65,33 @@ pub struct SafeValue {
     pub doc: &'static str,
 }
 
+/// How many ports of a node a row of its kind's table stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// One, of this name.
+    One,
+    /// One for each text of the list that this parameter is, named by it.
+    Each(&'static str),
+    /// One, for the message that this parameter names.
+    Message(&'static str),
+    /// One for each number and flag in the message that this parameter names, named as a link
+    /// names it: `position_rad`, or `force_n[2]` of an array.
+    Fields(&'static str),
+}
+
+/// What the number on a port is measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// The table does not know.
+    Any,
+    /// This, as in `rad/s`; the empty text is a number without a unit.
+    Of(&'static str),
+    /// The same as on the port of this name.
+    As(&'static str),
+    /// What this parameter says, a text; the empty one says nothing.
+    Parameter(&'static str),
+}
+
 /// A typed end of a link.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Port {
@@ -57,6 +108,10 @@ pub struct Port {
     pub optional: bool,
     /// Not empty: an actuator port, and the safe values that it offers.
     pub safe: &'static [SafeValue],
+    /// How many ports of a node this row stands for; of the kind of a node that was compiled, one.
+    pub form: Form,
+    /// What the number that crosses is measured in.
+    pub unit: Unit,
 }
 
 impl Port {
@@ -66,7 +121,8 @@ impl Port {
         doc: &'static str,
         message: &'static MessageType,
     ) -> Port {
-        Port { name, doc, direction: Direction::In, message, optional: false, safe: &[] }
+        let (optional, safe, form, unit) = (false, &[], Form::One, Unit::Any);
+        Port { name, doc, direction: Direction::In, message, optional, safe, form, unit }
     }
 
     /// The same, but it writes.
@@ -81,6 +137,21 @@ impl Port {
     /// The same, but it may stay unlinked.
     pub const fn optional(self) -> Port {
         Port { optional: true, ..self }
+    }
+
+    /// The same, of another form.
+    pub const fn form(self, form: Form) -> Port {
+        Port { form, ..self }
+    }
+
+    /// The same, with what its number is measured in.
+    pub const fn unit(self, unit: Unit) -> Port {
+        Port { unit, ..self }
+    }
+
+    /// The same, which moves an actuator and offers these safe values.
+    pub const fn safe(self, safe: &'static [SafeValue]) -> Port {
+        Port { safe, ..self }
     }
 }
 
@@ -103,10 +174,12 @@ pub enum ParameterType {
         /// Greatest.
         max: f64,
     },
-    /// A list of `count` finite numbers, each in a range (both ends included).
+    /// A list of finite numbers, each in a range (both ends included).
     Numbers {
-        /// How many.
-        count: usize,
+        /// Fewest.
+        count_min: usize,
+        /// Most.
+        count_max: usize,
         /// Least.
         min: f64,
         /// Greatest.

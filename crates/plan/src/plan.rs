@@ -12,7 +12,7 @@ pub use requirement::{Bound, Isolation, RequiredOf, Requirement};
 
 use std::collections::BTreeSet;
 
-use crate::catalogue::{Direction, Kind, MessageType, ParameterValue, Port, RunsIn};
+use crate::catalogue::{Direction, Kind, MessageType, ParameterValue, Port, RunsIn, Scalar};
 use crate::{Item, LineStarts, Span};
 
 /// A graph, ready to be run.
@@ -327,6 +327,17 @@ pub struct FlowLink {
     pub to: End,
 }
 
+/// The one number of a writer's message that crosses a link in place of the whole message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// As the spec names it: `position_rad`, or `force_n[2]`.
+    pub field: String,
+    /// Bytes from the start of the message.
+    pub offset: u32,
+    /// What it is there. Where the link's message holds another scalar, it is converted.
+    pub scalar: Scalar,
+}
+
 /// A link, with everything decided.
 #[derive(Clone, Debug)]
 pub struct Link {
@@ -336,6 +347,8 @@ pub struct Link {
     pub to: End,
     /// What crosses.
     pub message: &'static MessageType,
+    /// What of the writer's message that is, if not all of it: only between nodes of the core.
+    pub part: Option<Part>,
     /// Whether both ends share a thread: then the link is a plain slot, and of the options below
     /// only `delay` has a meaning.
     pub fused: bool,

@@ -40,6 +40,7 @@ fn scalar_word(scalar: Scalar) -> &'static str {
         Scalar::I64 => "int64",
         Scalar::F32 => "float32",
         Scalar::F64 => "float64",
+        Scalar::Bool => "bool",
     }
 }
 

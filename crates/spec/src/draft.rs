@@ -32,6 +32,7 @@ use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, list};
 use crate::images;
 use crate::keys;
+use crate::messages::Messages;
 use crate::nearest::suggest;
 
 /// The whole spec.
@@ -78,12 +79,14 @@ pub(crate) fn read<'a>(
     let (mut domains, mut refused) = (Vec::new(), Vec::new());
     let (mut hold, mut required) = (false, Vec::new());
     let (mut domain, mut host, mut hosts) = (None, None, Vec::new());
+    let mut messages = Messages::default();
     let is_bare_list = matches!(root.data, Data::List(_));
     let nodes = if is_bare_list {
         domains.push(Domain::of_a_bare_list(root.span, report));
         Some(root)
     } else {
         let fields = Fields::of(root, &keys::GRAPH, report);
+        messages = Messages::read(&fields, catalogue);
         name = fields.name("name").map_or(name, |named| named.text);
         for entry in fields.map("domains") {
             match domain::read(entry, report) {
@@ -108,7 +111,7 @@ pub(crate) fn read<'a>(
     }
     let guests = domains.iter().filter_map(Domain::guest);
     let (catalogue, complete) = images::catalogue(catalogue, guests, given, report);
-    let mut reader = Reader::new(&catalogue, complete, report);
+    let mut reader = Reader::new(&catalogue, complete, messages, report);
     reader
         .all(nodes.map_or(&[], |item| list(item, "nodes", report)), &Site { scope: 0, domain })?;
     let (nodes, blocks) = (reader.nodes, reader.blocks);

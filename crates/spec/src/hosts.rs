@@ -17,6 +17,7 @@ use crate::draft::{self, Draft, place_of_hosts, unknown_host};
 use crate::fields::Named;
 use crate::join::{Joined, show};
 use crate::keys::{AFTER_NS, HOSTS_MAX};
+use crate::options::part_leaves_core;
 use crate::place::{Home, Reach};
 use crate::requires::unseen;
 
@@ -222,7 +223,10 @@ fn options(joined: &Joined<'_, '_>) {
         let message = format!("'{option}' has no meaning between hosts");
         refuse(joined, option, &message, help);
     }
-    let Joined { link, .. } = joined;
+    let Joined { link, part, .. } = joined;
+    if part.is_some() {
+        part_leaves_core(link);
+    }
     if link.delivery == Some(Delivery::Broadcast) {
         let help = "write queue (what is lost on the way is counted) or latest (the newest)";
         refuse(joined, "delivery", "a broadcast cannot lead to another host", help);
@@ -298,7 +302,7 @@ pub(crate) fn planned(
         node: draft.name(end.node).into_owned(),
         port: draft.nodes[end.node].kind.map_or(String::new(), |kind| kind.port_name(end.port)),
     };
-    let links = remote.iter().map(|&Joined { from, to, message, link }| {
+    let links = remote.iter().map(|&Joined { from, to, message, link, .. }| {
         let reach = Reach::of(draft, homes[from.node], homes[to.node]);
         let of_core = matches!(reach, Reach::Core | Reach::Outwards);
         let into_core = matches!(reach, Reach::Core | Reach::Inwards);

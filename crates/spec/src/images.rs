@@ -100,7 +100,7 @@ fn port(kind: ImageKind<'_>, row: ImagePort<'_>) -> Result<Port, String> {
     let message = leak(MessageType { name, size, align: row.align(), fields, hash: counted });
     let direction = if row.writes() { Direction::Out } else { Direction::In };
     let (name, doc, optional) = (text(row.name()), text(row.doc()), row.is_optional());
-    Ok(Port { name, doc, direction, message, optional, safe: &[] })
+    Ok(Port { direction, optional, ..Port::input(name, doc, message) })
 }
 
 fn parameter(row: ImageParameter<'_>) -> Parameter {
@@ -109,7 +109,10 @@ fn parameter(row: ImageParameter<'_>) -> Parameter {
         0 => ParameterType::Number { min, max },
         1 => ParameterType::Integer { min: min as i64, max: max as i64 },
         2 => ParameterType::Bool,
-        _ => ParameterType::Numbers { count: row.count() as usize, min, max },
+        _ => {
+            let count = row.count() as usize;
+            ParameterType::Numbers { count_min: count, count_max: count, min, max }
+        }
     };
     let default = Some(text(row.default())).filter(|default| !default.is_empty());
     let (name, doc, unit) = (text(row.name()), text(row.doc()), text(row.unit()));

@@ -5,13 +5,15 @@ mod unlinked;
 use std::collections::HashMap;
 
 use sinew_plan::Span;
-use sinew_plan::catalogue::{ANY_MESSAGE, Direction, MessageType, PACKET, Port};
-use sinew_plan::plan::{Delivery, End};
+use sinew_plan::catalogue::{ANY_MESSAGE, Direction, MessageType, PACKET, Port, Scalar};
+use sinew_plan::plan::{Delivery, End, Part};
 
 use crate::blocks::{Behind, Count, Found, MOST, behind, find};
 use crate::draft::{Draft, Inner, Link};
+use crate::form::{find_number, numbers};
+use crate::nearest::suggest;
 use crate::order::sort;
-use crate::ports;
+use crate::ports::crossing;
 
 /// A link between two ports that are there.
 pub(crate) struct Joined<'a, 'd> {
@@ -19,6 +21,8 @@ pub(crate) struct Joined<'a, 'd> {
     pub(crate) to: End,
     /// What crosses: where one end takes any message, the other says which.
     pub(crate) message: &'static MessageType,
+    /// What of the writer's message that is, if not all of it.
+    pub(crate) part: Option<Part>,
     pub(crate) link: &'d Link<'a>,
 }
 
@@ -108,7 +112,8 @@ impl<'a, 'd> Joiner<'a, 'd> {
         let ends = draft.nodes[from.node].kind.zip(draft.nodes[to.node].kind);
         let Some((writer, reader)) = ends else { return false };
         let (sent, taken) = (writer.port(from.port).message, reader.port(to.port).message);
-        if !fits(sent, taken) {
+        let Ok(part) = self.part(from, sent, taken, link) else { return false };
+        if part.is_none() && !fits(sent, taken) {
             let (sends, takes) = (what(sent, taken), what(taken, sent));
             let message = format!(
                 "{} sends {sends}, but {} takes {takes}",
@@ -117,10 +122,10 @@ impl<'a, 'd> Joiner<'a, 'd> {
             );
             let good = |port: &&Port| port.direction == Direction::In && fits(sent, port.message);
             let help = match reader.ports.iter().find(good) {
-                Some(port) => format!("port '{}' takes {}", port.name, ports::crossing(sent)),
+                Some(port) => format!("port '{}' takes {}", port.name, crossing(sent)),
                 None => {
                     let name = draft.name(to.node);
-                    format!("no input port of '{name}' takes {}", ports::crossing(sent))
+                    format!("no input port of '{name}' takes {}", crossing(sent))
                 }
             };
             draft.report.error(link.port.span, message, help);
@@ -138,9 +143,76 @@ impl<'a, 'd> Joiner<'a, 'd> {
             let message = format!("{} has two writers", show(draft, to));
             draft.report.error(link.node.span, message, help);
         }
-        let message = if sent.hash == ANY_MESSAGE.hash { taken } else { sent };
-        self.joined.push(Joined { from, to, message, link });
+        let message = match part {
+            None if sent.hash != ANY_MESSAGE.hash => sent,
+            _ => taken,
+        };
+        self.joined.push(Joined { from, to, message, part, link });
         true
+    }
+}
+
+impl Joiner<'_, '_> {
+    /// The one number that a link takes of a message: the field that it names, or a number that is
+    /// the whole message and of another type than the reader's. `None`: the message as a whole; an
+    /// error is reported.
+    fn part(
+        &self,
+        from: End,
+        sent: &MessageType,
+        taken: &MessageType,
+        link: &Link<'_>,
+    ) -> Result<Option<Part>, ()> {
+        let Some(named) = link.field else {
+            let whole = lone(sent).zip(lone(taken)).filter(|(sent, taken)| sent != taken);
+            let part = |(scalar, _)| Part { field: sent.fields[0].name.into(), offset: 0, scalar };
+            return Ok(whole.filter(|&(_, taken)| taken == Scalar::F64).map(part));
+        };
+        let report = self.draft.report;
+        let from = || show(self.draft, from);
+        let Some((field, at)) = find_number(sent, named.text) else {
+            let known: Vec<String> =
+                numbers(sent).map(|(name, _)| name).take(FIELDS_SHOWN).collect();
+            let text =
+                format!("{} sends {} without a number '{}'", from(), crossing(sent), named.text);
+            report.error(named.span, text, suggest(named.text, known.iter().map(|name| &**name)));
+            return Err(());
+        };
+        let scalar = field.scalar;
+        match lone(taken) {
+            Some(other) if other == scalar || other == Scalar::F64 => Ok(Some(Part {
+                field: named.text.to_owned(),
+                offset: field.offset + at * scalar.bytes(),
+                scalar,
+            })),
+            lone => {
+                let what = match lone {
+                    Some(_) => "a number of another type".to_owned(),
+                    None => crossing(taken).to_owned(),
+                };
+                let text = format!(
+                    "'{}' is one number, and port '{}' takes {what}",
+                    named.text, link.port.text
+                );
+                report.error(
+                    named.span,
+                    text,
+                    "link it to a port that takes Real, or leave 'field' out",
+                );
+                Err(())
+            }
+        }
+    }
+}
+
+/// Numbers of a message that are named in an error.
+const FIELDS_SHOWN: usize = 64;
+
+/// What a message is that is one scalar.
+fn lone(message: &MessageType) -> Option<Scalar> {
+    match message.fields {
+        [only] if only.count == 1 => Some(only.scalar),
+        _ => None,
     }
 }
 

@@ -24,6 +24,12 @@ pub const NODES_MAX: usize = 100_000;
 pub const THREAD_NODES_MAX: usize = 65_534;
 /// Longest name of a graph, domain or node, in bytes.
 pub const NAME_LEN_MAX: usize = 64;
+/// Most messages that a graph declares.
+pub const MESSAGES_MAX: usize = 256;
+/// Most fields of a declared message.
+pub const FIELDS_MAX: usize = 256;
+/// Longest array in a declared message.
+pub const ELEMENTS_MAX: u32 = 65_536;
 /// Most cycles that an actuator may go on without a fresh command.
 pub const AFTER_MAX: i64 = 1_000_000;
 /// Highest CPU number that a spec may write; the machine's own set is checked besides.
@@ -65,6 +71,8 @@ pub(crate) enum Shape {
     ListOf(&'static Table),
     /// A mapping from names to such mappings.
     MapOf(&'static Table),
+    /// A mapping from names of messages to mappings from fields to their types.
+    Messages,
     /// A mapping from names to lists of such mappings.
     MapOfLists(&'static Table),
 }
@@ -172,6 +180,13 @@ pub(crate) static GRAPH: Table = Table {
              starts it again. Else the end of the core is the end of the run.",
         ),
         optional("requires", Fields(&REQUIRES_CYCLES), "What the core must hold as a whole."),
+        optional(
+            "messages",
+            Shape::Messages,
+            "Messages of this graph, each a mapping from fields to their types: f64, f32, bool, \
+             u8 to u64, i8 to i64, or an array such as f64[6]. The unit stands last in the name of \
+             a field.",
+        ),
         optional("hosts", MapOf(&HOST), "Machines that the graph runs on. Default: one."),
         optional("host", Name, "Host of domains that name none. Default: the only one."),
         required("domains", MapOf(&DOMAIN), "The fault domains: one OS process each."),
@@ -523,6 +538,12 @@ pub(crate) static LINK: Table = Table {
     keys: &[
         required("name", Name, "Node that reads."),
         required("port", PortName, "Its input port."),
+        optional(
+            "field",
+            Shape::Value(ParameterType::Text),
+            "The one number of the writer's message that the reader takes, such as position_rad, \
+             or force_n[2] of an array. Only between nodes of the core.",
+        ),
         optional(
             "transport",
             words(Transport::WORDS),

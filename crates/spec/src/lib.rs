@@ -4,6 +4,7 @@
 //! links (`join`) -> homes and releases (`place`) -> [`plan::Plan`] (`assemble`). All steps report
 //! into one list, so that a user sees every error of a spec at once.
 
+mod alone;
 mod assemble;
 mod blocks;
 pub mod chain;
@@ -15,12 +16,15 @@ mod examine;
 mod fields;
 pub mod firewall;
 mod flows;
+mod form;
 pub mod guest;
 mod hosts;
 mod images;
 mod join;
 pub mod keys;
 mod limits;
+mod made;
+mod messages;
 mod nearest;
 mod options;
 mod order;
@@ -36,6 +40,7 @@ mod shapes;
 mod value;
 mod yaml;
 
+pub use alone::alone;
 pub use core_only::core_of;
 pub use diagnostic::{Diagnostic, Finding, diagnose, render, render_each};
 pub use examine::{Examined, compile, examine, read};

@@ -19,7 +19,7 @@ pub(crate) fn decide(
     a: Home,
     b: Home,
 ) -> plan::Link {
-    let &Joined { from, to, message, link } = joined;
+    let &Joined { from, to, message, ref part, link } = joined;
     let fused = a == b && reach == Reach::Core;
     let transport = match guest {
         true => Transport::CarveOut,
@@ -38,6 +38,7 @@ pub(crate) fn decide(
         from,
         to,
         message,
+        part: part.clone(),
         fused,
         transport: link.transport.filter(|_| !fused).unwrap_or(transport),
         sync: link.sync.unwrap_or(Sync::LockFree),
@@ -58,7 +59,7 @@ fn delivery(link: &Link<'_>, reach: Reach) -> Delivery {
 
 /// Reports options that do not go together, or not where the link leads. `homes` may have gaps.
 pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Option<Home>]) {
-    for Joined { from, to, link, .. } in joined {
+    for Joined { from, to, part, link, .. } in joined {
         let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
         let reach = Reach::of(draft, a, b);
         let guests = [a, b].map(|home| draft.domains[home.domain].guest().is_some());
@@ -68,6 +69,9 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
             _ => refused_to_guest(link, reach),
         }
         meaningless(link, reach);
+        if part.is_some() && reach != Reach::Core {
+            part_leaves_core(link);
+        }
         // What a guest commands is judged by the guard at the port, as what the core commands.
         let judged = reach != Reach::Inwards || guests[0];
         let kind = draft.nodes[to.node].kind.filter(|_| !judged);
@@ -78,6 +82,17 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
             draft.report.error(link.node.span, message, help);
         }
     }
+}
+
+/// Reports a link that takes one number of a message and does not join two nodes of
+/// one core.
+pub(crate) fn part_leaves_core(link: &Link<'_>) {
+    let (span, message) = match link.field {
+        Some(field) => (field.span, "'field' has no meaning on a link of a service"),
+        None => (link.port.span, "only between nodes of the core a number is converted"),
+    };
+    let help = "link the whole message, or take the number of it with a node of the core first";
+    link.fields.report.error(span, message, help);
 }
 
 /// Reports a link with both ends in guests.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sinew_plan::catalogue::{
-    ANY_MESSAGE, Direction, Kind, MessageType, PACKET, Parameter, ParameterType, Port, RunsIn,
-    Signal, type_hash,
+    ANY_MESSAGE, Direction, Form, Kind, MessageType, NAMED_MESSAGE, PACKET, Parameter,
+    ParameterType, Port, RunsIn, Signal, Unit, type_hash,
 };
 
 use crate::draft::read_default;
@@ -105,6 +105,7 @@ fn of_port(kind: &Kind, port: &Port, is_last: bool) -> Vec<String> {
             "has safe values and is an output; an actuator takes its commands in",
         ),
     ]));
+    errors.extend(of_form(kind, port));
     for safe in port.safe {
         errors.extend(bad_name("has a safe value whose name", safe.name));
     }
@@ -114,11 +115,45 @@ fn of_port(kind: &Kind, port: &Port, is_last: bool) -> Vec<String> {
     errors
 }
 
+/// What is wrong with where a port takes its form, its message and its unit from.
+fn of_form(kind: &Kind, port: &Port) -> impl Iterator<Item = String> {
+    let is = |name: &str, fits: fn(&ParameterType) -> bool| {
+        kind.parameters.iter().any(|row| row.name == name && fits(&row.ty))
+    };
+    let is_text = |ty: &ParameterType| matches!(ty, ParameterType::Text);
+    let is_texts = |ty: &ParameterType| matches!(ty, ParameterType::Texts { .. });
+    let has_form = match port.form {
+        Form::One => true,
+        Form::Each(parameter) => is(parameter, is_texts),
+        Form::Message(parameter) | Form::Fields(parameter) => is(parameter, is_text),
+    };
+    let has_unit = match port.unit {
+        Unit::Any | Unit::Of(_) => true,
+        Unit::As(other) => kind.ports.iter().any(|port| port.name == other),
+        Unit::Parameter(parameter) => is(parameter, is_text),
+    };
+    let is_named = matches!(port.form, Form::Message(_) | Form::Fields(_));
+    broken([
+        (!has_form, "takes its form from a parameter that the kind lacks, or of another type"),
+        (!has_unit, "takes its unit from a port or a text that the kind lacks"),
+        (
+            is_named != (port.message.hash == NAMED_MESSAGE.hash),
+            "has a message that is not NAMED_MESSAGE, or one without a form that names it",
+        ),
+        (
+            port.form != Form::One && !port.safe.is_empty(),
+            "moves an actuator; such a port is one, with a message of the table",
+        ),
+    ])
+}
+
 fn of_parameter(row: &Parameter) -> Vec<String> {
     let (fits, none) = match row.ty {
         ParameterType::Integer { min, max } => (min <= max, false),
         ParameterType::Number { min, max } => (is_range(min, max), false),
-        ParameterType::Numbers { count, min, max } => (is_range(min, max), count == 0),
+        ParameterType::Numbers { count_min, count_max, min, max } => {
+            (is_range(min, max), count_min > count_max || count_max == 0)
+        }
         ParameterType::Duration { min_ns, max_ns } => (min_ns <= max_ns, false),
         ParameterType::Size { min_bytes, max_bytes } => (min_bytes <= max_bytes, false),
         ParameterType::Texts { max } | ParameterType::Paths { max } => (true, max == 0),
@@ -171,7 +206,7 @@ fn of_messages(catalogue: &[&'static Kind]) -> Vec<String> {
             )),
             None => {}
         }
-        if message != &PACKET && message != &ANY_MESSAGE {
+        if ![&PACKET, &ANY_MESSAGE, &NAMED_MESSAGE].contains(&message) {
             let say = |why: String| format!("message '{}': {why}", message.name);
             errors.extend(of_message(message).into_iter().map(say));
         }

@@ -101,6 +101,13 @@ fn shape(shape: &Shape) -> Json {
         }
         Shape::ListOf(inner) => json!({"type": "array", "items": table(inner)}),
         Shape::MapOf(inner) => json!({"type": "object", "additionalProperties": table(inner)}),
+        Shape::Messages => json!({
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+            },
+        }),
         Shape::MapOfLists(inner) => {
             let list = json!({"type": "array", "items": table(inner)});
             json!({"type": "object", "additionalProperties": list})
@@ -211,8 +218,8 @@ fn value(ty: ParameterType) -> Json {
         ParameterType::Number { min, max } => {
             json!({"type": "number", "minimum": min, "maximum": max})
         }
-        ParameterType::Numbers { count, min, max } => json!({
-            "type": "array", "minItems": count, "maxItems": count,
+        ParameterType::Numbers { count_min, count_max, min, max } => json!({
+            "type": "array", "minItems": count_min, "maxItems": count_max,
             "items": {"type": "number", "minimum": min, "maximum": max},
         }),
         ParameterType::Text | ParameterType::Path => json!({"type": "string"}),

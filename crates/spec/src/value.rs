@@ -133,13 +133,14 @@ pub(crate) fn parameter(row: &Parameter, item: &Item, report: &Report) -> Option
         _ if row.ty == ParameterType::Yaml => Some(ParameterValue::Yaml(item.clone())),
         Data::List(items) => {
             let (values, fits) = match row.ty {
-                ParameterType::Numbers { count, min, max } => {
+                ParameterType::Numbers { count_min, count_max, min, max } => {
                     let number = |item: &Item| match &item.data {
                         Data::Scalar { text, plain: true } => finite(text, min, max),
                         _ => None,
                     };
                     let values: Option<_> = items.iter().map(number).collect();
-                    (values.map(ParameterValue::Numbers), items.len() == count)
+                    let fits = (count_min..=count_max).contains(&items.len());
+                    (values.map(ParameterValue::Numbers), fits)
                 }
                 ParameterType::Texts { max } | ParameterType::Paths { max } => {
                     let text = |item: &Item| match &item.data {
@@ -201,8 +202,11 @@ pub(crate) fn taken(ty: ParameterType) -> String {
         ParameterType::Bool => "true or false".to_owned(),
         ParameterType::Integer { min, max } => format!("a whole number from {min} to {max}"),
         ParameterType::Number { min, max } => format!("a number from {min} to {max}"),
-        ParameterType::Numbers { count, min, max } => {
-            format!("a list of {count} numbers from {min} to {max}")
+        ParameterType::Numbers { count_min, count_max, min, max } if count_min == count_max => {
+            format!("a list of {count_min} numbers from {min} to {max}")
+        }
+        ParameterType::Numbers { count_min, count_max, min, max } => {
+            format!("a list of {count_min} to {count_max} numbers from {min} to {max}")
         }
         ParameterType::Text => "a text".to_owned(),
         ParameterType::Choice(words) => format!("one of {}", words.join(", ")),

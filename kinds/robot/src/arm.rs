@@ -29,11 +29,13 @@ pub const ARM: Parameter = Parameter::new("arm", ParameterType::Path)
     .doc("URDF of the arm: a serial chain with six revolute joints and a spherical wrist.");
 
 /// Parameter: where the arm stands at first.
-pub const HOME_DEG: Parameter =
-    Parameter::new("home_deg", ParameterType::Numbers { count: 6, min: -720.0, max: 720.0 })
-        .or("[0, 0, 0, 0, 90, 0]")
-        .unit("deg")
-        .doc("Joint angles at which the machine starts; the same for planner, ik and drives.");
+pub const HOME_DEG: Parameter = Parameter::new(
+    "home_deg",
+    ParameterType::Numbers { count_min: 6, count_max: 6, min: -720.0, max: 720.0 },
+)
+.or("[0, 0, 0, 0, 90, 0]")
+.unit("deg")
+.doc("Joint angles at which the machine starts; the same for planner, ik and drives.");
 
 /// Parameter: margin of wrist and elbow.
 pub const SINGULARITY_DEG: Parameter =

@@ -127,7 +127,7 @@ pub const INFO: Kind = Kind {
         ),
         Parameter::new(
             "work_origin_mm",
-            ParameterType::Numbers { count: 3, min: -10_000.0, max: 10_000.0 },
+            ParameterType::Numbers { count_min: 3, count_max: 3, min: -10_000.0, max: 10_000.0 },
         )
         .or("[0, 0, 0]")
         .unit("mm")

@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use sinew_core::catalogue::{Kind, ParameterValue};
 use sinew_core::{Fault, NodeEntry, NodeFixture, Parameters};
-use sinew_spec::plan::TargetMachine;
-use sinew_spec::{SpecSource, compile, render};
+use sinew_spec::alone;
 
 /// The folder of the example.
 pub(crate) fn graph() -> PathBuf {
@@ -18,10 +16,10 @@ pub(crate) fn fixture(
     base: &Path,
     given: &[(&str, &str)],
 ) -> Result<NodeFixture, Fault> {
-    let values = values(entry.kind, given);
+    let node = alone(entry.kind, given, "").unwrap_or_else(|bad| panic!("{bad}"));
     let parameters = Parameters {
         kind: entry.kind,
-        values: &values,
+        values: &node.values,
         base,
         spans: &[],
         period_ns: 1_000_000,
@@ -29,17 +27,4 @@ pub(crate) fn fixture(
         home: None,
     };
     NodeFixture::new(entry, &parameters)
-}
-
-/// One value for each parameter of a kind, as a spec with such a node would give them.
-fn values(kind: &'static Kind, given: &[(&str, &str)]) -> Vec<ParameterValue> {
-    let alone: &'static Kind = Box::leak(Box::new(Kind { ports: &[], ..*kind }));
-    let given: String = given.iter().map(|(name, value)| format!(", {name}: {value}")).collect();
-    let node = format!("{{kind: {}, name: alone, domain: control{given}}}", kind.name);
-    let text = format!(
-        "name: test\ndomains: {{control: {{realtime: {{period: 1ms}}}}}}\nnodes: [{node}]\n"
-    );
-    let source = SpecSource::of("test.yaml", &text);
-    let plan = compile(&source, &[alone], &TargetMachine::of(vec![0]));
-    plan.unwrap_or_else(|bad| panic!("{}", render(&bad, &text, false))).nodes.remove(0).values
 }

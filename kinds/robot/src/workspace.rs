@@ -14,7 +14,7 @@ const TOLERANCE_M: f64 = 1e-6;
 const FAR_MM: f64 = 100_000.0;
 
 const fn corner(name: &'static str, doc: &'static str, default: &'static str) -> Parameter {
-    let ty = ParameterType::Numbers { count: 3, min: -FAR_MM, max: FAR_MM };
+    let ty = ParameterType::Numbers { count_min: 3, count_max: 3, min: -FAR_MM, max: FAR_MM };
     Parameter::new(name, ty).or(default).unit("mm").doc(doc)
 }
 

@@ -54,25 +54,8 @@ pub(crate) struct Mapping {
 impl Place {
     /// The number there, as ROS wants it.
     pub(crate) fn read(&self, message: &[u8]) -> f64 {
-        macro_rules! number {
-            ($ty:ty) => {{
-                let bytes = &message[self.offset..][..size_of::<$ty>()];
-                <$ty>::from_ne_bytes(bytes.try_into().expect("as many bytes as it has")) as f64
-            }};
-        }
-        let number = match self.scalar {
-            Scalar::U8 => number!(u8),
-            Scalar::I8 => number!(i8),
-            Scalar::U16 => number!(u16),
-            Scalar::I16 => number!(i16),
-            Scalar::U32 => number!(u32),
-            Scalar::I32 => number!(i32),
-            Scalar::U64 => number!(u64),
-            Scalar::I64 => number!(i64),
-            Scalar::F32 => number!(f32),
-            Scalar::F64 => number!(f64),
-        };
-        number * self.scale
+        let number = self.scalar.number(&message[self.offset..]);
+        number.expect("a place lies within its message") * self.scale
     }
 
     /// Puts a number of ROS there, if it is finite there too: it may be too great for the unit, or
@@ -83,20 +66,7 @@ impl Place {
         if !number.is_finite() || (is_short && !(number as f32).is_finite()) {
             return false;
         }
-        let (whole, offset) = (number.round(), self.offset);
-        let mut put = |bytes: &[u8]| message[offset..][..bytes.len()].copy_from_slice(bytes);
-        match self.scalar {
-            Scalar::U8 => put(&(whole as u8).to_ne_bytes()),
-            Scalar::I8 => put(&(whole as i8).to_ne_bytes()),
-            Scalar::U16 => put(&(whole as u16).to_ne_bytes()),
-            Scalar::I16 => put(&(whole as i16).to_ne_bytes()),
-            Scalar::U32 => put(&(whole as u32).to_ne_bytes()),
-            Scalar::I32 => put(&(whole as i32).to_ne_bytes()),
-            Scalar::U64 => put(&(whole as u64).to_ne_bytes()),
-            Scalar::I64 => put(&(whole as i64).to_ne_bytes()),
-            Scalar::F32 => put(&(number as f32).to_ne_bytes()),
-            Scalar::F64 => put(&number.to_ne_bytes()),
-        }
+        self.scalar.put(number, &mut message[self.offset..]);
         true
     }
 }

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use sinew_plan::catalogue::Direction;
-use sinew_plan::plan::{End, Link, Node as PlanNode, Plan, Release as PlanRelease};
+use sinew_plan::catalogue::{Direction, Scalar};
+use sinew_plan::plan::{End, Link, Node as PlanNode, Part, Plan, Release as PlanRelease};
 
 use super::executor::Executor;
 use super::finite::Finite;
 use super::release::ReleaseSource;
 use super::spoiled::Spoiled;
-use super::step::{Guard, Input, Lock, Numbers, Output, Step};
+use super::step::{Guard, Input, Lock, Numbers, Output, PartCopy, Step};
 use super::taps::Taps;
 use crate::board::FaultAt;
 use crate::clock::Clock;
@@ -110,6 +110,41 @@ pub struct Assembly<'a> {
     pub wrap: Option<&'a dyn Wrap>,
 }
 
+/// Where the messages of a thread's nodes are.
+struct Places {
+    /// By node and port.
+    ports: BTreeMap<usize, Vec<Slot>>,
+    parts: BTreeMap<PartKey, Slot>,
+}
+
+impl Places {
+    /// Where a link takes its message from; `None` if another thread writes it.
+    fn from(&self, link: &Link) -> Option<Slot> {
+        match &link.part {
+            Some(part) => self.parts.get(&PartKey::of(link, part)).copied(),
+            None => Some(self.ports.get(&link.from.node)?[link.from.port]),
+        }
+    }
+}
+
+/// A number of a message, and what it is converted to.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct PartKey {
+    from: End,
+    offset: u32,
+    scalar: Scalar,
+    /// What crosses.
+    as_scalar: Scalar,
+}
+
+impl PartKey {
+    fn of(link: &Link, part: &Part) -> PartKey {
+        let Part { offset, scalar, .. } = *part;
+        let as_scalar = link.message.fields.first().map_or(scalar, |field| field.scalar);
+        PartKey { from: link.from, offset, scalar, as_scalar }
+    }
+}
+
 impl Executor {
     /// The executor of a graph that is a single thread: to test a whole chain of nodes in a loop of
     /// one's own, or to measure it.
@@ -152,13 +187,13 @@ impl Assembly<'_> {
     ) -> Result<(Executor, ReleaseSource), FaultAt> {
         let planned = &self.plan.domains[domain].threads()[thread];
         let mut slots = Slots::default();
-        let ports = self.lay_out(&planned.nodes, &mut slots);
+        let places = self.lay_out(&planned.nodes, &mut slots);
         let (mut steps, mut feedback, mut release) = (Vec::new(), Vec::new(), ReleaseSource::Timer);
         let (mut signals, mut ends_seen) = (0, 0);
         for (at, &index) in planned.nodes.iter().enumerate() {
             let in_node = |fault| FaultAt { fault, node: Some(index), cycle: None };
             let mut step =
-                self.step(index, at, &ports, &mut slots, &mut signals).map_err(in_node)?;
+                self.step(index, at, &places, &mut slots, &mut signals).map_err(in_node)?;
             let inputs = self.inputs(index, &step.wiring.ports, &mut slots, ends);
             for (link, mut input) in inputs.map_err(in_node)? {
                 input.end = next(&mut ends_seen);
@@ -172,14 +207,15 @@ impl Assembly<'_> {
                 }
                 step.inputs.push(input);
             }
-            step.outputs = self.outputs(index, &step.wiring.ports, ends).map_err(in_node)?;
+            step.parts = self.parts(index, &places);
+            step.outputs = self.outputs(index, &places, ends).map_err(in_node)?;
             step.outputs.iter_mut().for_each(|output| output.end = next(&mut ends_seen));
             steps.push(step);
         }
         let record = Record::of(self.plan, &planned.nodes);
         let taps = trace::taps(self.plan, &planned.nodes);
-        let taps = Taps::new(taps.iter().map(|tap| ports[&tap.end.node][tap.end.port]));
-        let (values, delayed) = (vec![0.0; signals], self.delayed(&planned.nodes, &ports));
+        let taps = Taps::new(taps.iter().map(|tap| places.ports[&tap.end.node][tap.end.port]));
+        let (values, delayed) = (vec![0.0; signals], self.delayed(&planned.nodes, &places));
         let clock = self.clock;
         let executor = Executor {
             given_up: Vec::with_capacity(steps.len()),
@@ -198,21 +234,41 @@ impl Assembly<'_> {
         Ok((executor, release))
     }
 
-    /// The slot of every port of every node: a fused link is one slot for both its ends, unless it
-    /// commands an actuator.
-    fn lay_out(&self, nodes: &[usize], slots: &mut Slots) -> BTreeMap<usize, Vec<Slot>> {
+    /// The slot of every port of every node, and of every part of a message: a fused link is one
+    /// slot for both its ends, unless it commands an actuator.
+    fn lay_out(&self, nodes: &[usize], slots: &mut Slots) -> Places {
         let mut ports: BTreeMap<usize, Vec<Slot>> = BTreeMap::new();
         for &node in nodes {
             let kind = self.plan.nodes[node].kind;
             let own = kind.ports.iter().map(|port| slots.add(port.message.size));
             ports.insert(node, own.collect());
         }
+        let mut parts = BTreeMap::new();
+        let links = self.plan.links.iter().filter(|link| ports.contains_key(&link.from.node));
+        for (link, part) in links.filter_map(|link| Some((link, link.part.as_ref()?))) {
+            let key = PartKey::of(link, part);
+            parts.entry(key).or_insert_with(|| slots.add(link.message.size));
+        }
+        let mut places = Places { ports, parts };
         for link in self.plan.links.iter().filter(|link| self.is_shared(link)) {
-            if let Some(slot) = ports.get(&link.from.node).map(|from| from[link.from.port]) {
-                ports.entry(link.to.node).and_modify(|to| to[link.to.port] = slot);
+            if let Some(slot) = places.from(link) {
+                places.ports.entry(link.to.node).and_modify(|to| to[link.to.port] = slot);
             }
         }
-        ports
+        places
+    }
+
+    /// What links take of the messages of a node.
+    fn parts(&self, node: usize, places: &Places) -> Vec<PartCopy> {
+        let of_node = places.parts.iter().filter(|(key, _)| key.from.node == node);
+        let copy = |(key, &to): (&PartKey, &Slot)| PartCopy {
+            from: places.ports[&node][key.from.port],
+            offset: key.offset as usize,
+            scalar: key.scalar,
+            to,
+            as_scalar: key.as_scalar,
+        };
+        of_node.map(copy).collect()
     }
 
     /// Whether both ends of a link are one slot.
@@ -225,17 +281,16 @@ impl Assembly<'_> {
     }
 
     /// The slot that an actuator port takes its command from, if that is one of this thread.
-    fn command(&self, end: End, ports: &BTreeMap<usize, Vec<Slot>>) -> Option<Slot> {
+    fn command(&self, end: End, places: &Places) -> Option<Slot> {
         let from = |link: &&Link| link.fused && !link.delay && link.to == end;
-        let link = self.plan.links.iter().find(from)?;
-        Some(ports.get(&link.from.node)?[link.from.port])
+        places.from(self.plan.links.iter().find(from)?)
     }
 
     fn step(
         &self,
         index: usize,
         place: usize,
-        ports: &BTreeMap<usize, Vec<Slot>>,
+        places: &Places,
         slots: &mut Slots,
         signals: &mut usize,
     ) -> Result<Step, Fault> {
@@ -247,7 +302,7 @@ impl Assembly<'_> {
             None => made,
         };
         made.start()?;
-        let wiring = Wiring::new(node.kind, ports[&index].clone(), *signals);
+        let wiring = Wiring::new(node.kind, places.ports[&index].clone(), *signals);
         *signals = wiring.signals_end();
         let written = node.kind.ports.iter().zip(&wiring.ports);
         let written = written.filter(|(port, _)| port.direction == Direction::Out);
@@ -260,7 +315,7 @@ impl Assembly<'_> {
             let end = End { node: index, port: actuator.port };
             let safe = slots.add(self.plan.port(end).message.size);
             slots.bytes_mut(safe).copy_from_slice(&self.safe_value(end, actuator.safe)?);
-            let (slot, from) = (wiring.ports[actuator.port], self.command(end, ports));
+            let (slot, from) = (wiring.ports[actuator.port], self.command(end, places));
             let (after, holds) = (actuator.after, ActuatorHolds::default());
             guards.push(Guard { slot, from, after, safe, missed: 0, holds });
         }
@@ -272,6 +327,7 @@ impl Assembly<'_> {
             wiring,
             inputs: Vec::new(),
             guards,
+            parts: Vec::new(),
             outputs: Vec::new(),
             numbers,
             signals: node.kind.signals,
@@ -314,7 +370,7 @@ impl Assembly<'_> {
     fn outputs(
         &self,
         node: usize,
-        ports: &[Slot],
+        places: &Places,
         ends: &mut dyn MakeEnds,
     ) -> Result<Vec<Output>, Fault> {
         let links = self.plan.links.iter().enumerate();
@@ -323,7 +379,7 @@ impl Assembly<'_> {
         });
         let output = |(index, link): (usize, &Link)| {
             Ok(Output {
-                slot: ports[link.from.port],
+                slot: places.from(link).expect("the node has its places"),
                 sender: ends.sender(index)?,
                 full: link.full,
                 safe: self.safe_message(index)?,
@@ -338,10 +394,11 @@ impl Assembly<'_> {
         links.map(output).collect()
     }
 
-    fn delayed(&self, nodes: &[usize], ports: &BTreeMap<usize, Vec<Slot>>) -> Vec<(Slot, Slot)> {
+    fn delayed(&self, nodes: &[usize], places: &Places) -> Vec<(Slot, Slot)> {
         let here = |link: &&Link| link.fused && link.delay && nodes.contains(&link.from.node);
-        let slot = |end: End| ports[&end.node][end.port];
-        self.plan.links.iter().filter(here).map(|link| (slot(link.from), slot(link.to))).collect()
+        let slots =
+            |link: &Link| Some((places.from(link)?, places.ports[&link.to.node][link.to.port]));
+        self.plan.links.iter().filter(here).filter_map(slots).collect()
     }
 
     /// What goes over a link after a fault: the safe value of the actuators at its other end. If

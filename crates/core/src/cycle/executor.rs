@@ -105,7 +105,7 @@ impl Executor {
             now = clock.ticks();
             self.record.executed(step.place, begin, now);
             if step.is_heard() {
-                step.send(&self.slots, cycle, until_ns, &mut self.record)?;
+                step.send(&mut self.slots, cycle, until_ns, &mut self.record)?;
                 now = clock.ticks();
             }
         }

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use sinew_plan::catalogue::Signal;
+use sinew_plan::catalogue::{Scalar, Signal};
 use sinew_plan::plan::Full;
 
 use super::finite::{Finite, are_finite};
@@ -29,6 +29,8 @@ pub(crate) struct Step {
     pub(crate) wiring: Wiring,
     pub(crate) inputs: Vec<Input>,
     pub(crate) guards: Vec<Guard>,
+    /// What links take of its messages in place of the whole.
+    pub(crate) parts: Vec<PartCopy>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) numbers: Vec<Numbers>,
     pub(crate) signals: &'static [Signal],
@@ -98,6 +100,17 @@ pub(crate) struct Guard {
     pub(crate) holds: ActuatorHolds,
 }
 
+/// One number of a message that has a place of its own, for the links that take it.
+pub(crate) struct PartCopy {
+    pub(crate) from: Slot,
+    /// Bytes from the start of the message.
+    pub(crate) offset: usize,
+    pub(crate) scalar: Scalar,
+    pub(crate) to: Slot,
+    /// What it is there.
+    pub(crate) as_scalar: Scalar,
+}
+
 /// An output slot whose numbers must be finite.
 pub(crate) struct Numbers {
     pub(crate) slot: Slot,
@@ -115,7 +128,7 @@ impl Step {
     /// Whether there is anything to do after the node's update.
     #[inline]
     pub(crate) fn is_heard(&self) -> bool {
-        !self.outputs.is_empty()
+        !self.outputs.is_empty() || !self.parts.is_empty()
     }
 
     /// Stops the node. Its panic must not keep other nodes from coming to rest.
@@ -173,11 +186,14 @@ impl Step {
     /// Sends what was written in this cycle.
     pub(crate) fn send(
         &mut self,
-        slots: &Slots,
+        slots: &mut Slots,
         cycle: &Cycle,
         until_ns: u64,
         record: &mut Record,
     ) -> Result<(), Fault> {
+        for part in &self.parts {
+            part.take(slots, cycle.number);
+        }
         for output in &mut self.outputs {
             if slots.is_new(output.slot, cycle.number) {
                 output.send(slots.bytes(output.slot), until_ns, cycle.stopping, record)?;
@@ -186,6 +202,25 @@ impl Step {
             }
         }
         Ok(())
+    }
+}
+
+impl PartCopy {
+    fn take(&self, slots: &mut Slots, cycle: u64) {
+        if !slots.is_new(self.from, cycle) {
+            return;
+        }
+        let mut number = [0; 8];
+        let bytes = &slots.bytes(self.from)[self.offset..];
+        if self.scalar == self.as_scalar {
+            let len = self.scalar.bytes() as usize;
+            number[..len].copy_from_slice(&bytes[..len]);
+        } else {
+            self.as_scalar.put(self.scalar.number(bytes).unwrap_or_default(), &mut number);
+        }
+        let to = slots.bytes_mut(self.to);
+        to.copy_from_slice(&number[..to.len()]);
+        slots.mark_new(self.to, cycle);
     }
 }
 

@@ -33,7 +33,7 @@ impl Number {
             }};
         }
         Some(match field.scalar {
-            Scalar::U8 => Number::Unsigned(read!(u8).into()),
+            Scalar::U8 | Scalar::Bool => Number::Unsigned(read!(u8).into()),
             Scalar::I8 => Number::Signed(read!(i8).into()),
             Scalar::U16 => Number::Unsigned(read!(u16).into()),
             Scalar::I16 => Number::Signed(read!(i16).into()),

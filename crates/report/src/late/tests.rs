@@ -15,6 +15,7 @@ fn plan() -> Plan {
         from: End { node: 1, port: 0 },
         to: End { node: 0, port: 0 },
         message: &TYPE,
+        part: None,
         fused: false,
         transport: Transport::SharedMemory,
         sync: Sync::LockFree,

@@ -84,6 +84,7 @@ pub fn link(from: usize, to: usize) -> Link {
         from: end(from),
         to: end(to),
         message: &TARGET,
+        part: None,
         fused: false,
         transport: Transport::SharedMemory,
         sync: Sync::LockFree,

@@ -41,6 +41,8 @@ pub(crate) struct Link<'a> {
     pub(crate) from: Option<usize>,
     pub(crate) node: Named<'a>,
     pub(crate) port: Named<'a>,
+    /// The one number of the writer's message that the reader takes.
+    pub(crate) field: Option<Named<'a>>,
     // What stands for an option that is not written depends on where the link leads.
     pub(crate) transport: Option<Transport>,
     pub(crate) sync: Option<Sync>,
@@ -190,6 +192,7 @@ fn link(from: Option<usize>, fields: Fields<'_>) -> Option<Link<'_>> {
         from,
         node: fields.text("name")?,
         port: fields.text("port")?,
+        field: fields.text("field"),
         transport: fields.given_word("transport", Transport::ALL),
         sync: fields.given_word("sync", Sync::ALL),
         delivery: fields.given_word("delivery", Delivery::ALL),

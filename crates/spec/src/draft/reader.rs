@@ -9,7 +9,9 @@ use super::block::{self, Block, gates};
 use super::node::{Known, Node, actuators, links, may_stand, texts, values};
 use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, list};
+use crate::form;
 use crate::keys::{self, NODES_MAX};
+use crate::messages::Messages;
 use crate::nearest::suggest;
 use crate::ports;
 use crate::value::scalar;
@@ -29,6 +31,7 @@ pub(super) struct Reader<'a> {
     kinds: HashMap<&'static str, Known>,
     /// Whether no kind is missing for a reason that was said already.
     complete: bool,
+    messages: Messages<'a>,
     report: &'a Report,
     pub(super) nodes: Vec<Node<'a>>,
     pub(super) blocks: Vec<Block<'a>>,
@@ -38,6 +41,7 @@ impl<'a> Reader<'a> {
     pub(super) fn new(
         catalogue: &[&'static Kind],
         complete: bool,
+        messages: Messages<'a>,
         report: &'a Report,
     ) -> Reader<'a> {
         let written = || catalogue.iter().filter(|kind| kind.runs_in != RunsIn::Hosts);
@@ -46,6 +50,7 @@ impl<'a> Reader<'a> {
             catalogue: names.collect(),
             kinds: written().map(|kind| (kind.name, Known::new(kind))).collect(),
             complete,
+            messages,
             report,
             nodes: Vec::new(),
             blocks: Vec::new(),
@@ -87,7 +92,9 @@ impl<'a> Reader<'a> {
             Some(_) => fields.name("name"),
             None => named,
         }?;
+        let values = known.map_or(Vec::new(), |known| values(known, &fields, name));
         let kind = kind.filter(|kind| may_stand(kind, name, site.scope, report));
+        let kind = kind.and_then(|kind| form::of_node(kind, &values, &fields, &self.messages));
         let elsewhere = "write the link at the node that writes to it";
         let output = |port| ports::find(kind?, name.text, port, Direction::Out, elsewhere, report);
         let (links, links_complete) = links(&fields, output);
@@ -105,7 +112,7 @@ impl<'a> Reader<'a> {
             written: written.collect(),
             domain: fields.text("domain").or(given),
             is_whole: !report.lacks(item),
-            values: known.map_or(Vec::new(), |known| values(known, &fields, name)),
+            values,
             actuators: kind.map_or(Vec::new(), |kind| actuators(kind, &fields, name)),
             links,
             links_complete,

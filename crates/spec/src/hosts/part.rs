@@ -1,8 +1,5 @@
 //! The part of one host, cut out of the plan of the whole.
 
-use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
-
 use sinew_plan::Span;
 use sinew_plan::catalogue::{Direction, Kind, MessageType, PACKET, Port};
 use sinew_plan::plan::{
@@ -13,6 +10,7 @@ use sinew_plan::plan::{
 
 use crate::draft::default_service;
 use crate::keys::RESTARTS_MAX;
+use crate::made::{self, PortRow};
 
 /// Which of the whole's domains, nodes and links are in the part, and where.
 struct Places {
@@ -170,37 +168,17 @@ fn number_ports(links: &mut [RemoteLink], calls: &mut [RemoteCall], own: usize) 
     ports
 }
 
-/// Kinds that were made, by what they were made of: a kind lives as long as the program, so the
-/// same ports make it once.
-static MADE: LazyLock<Mutex<BTreeMap<String, &'static Kind>>> = LazyLock::new(Mutex::default);
-
 /// The kind of the node that stands for the other hosts: `template` with these ports.
 fn stand_in(template: &'static Kind, ports: &[OtherPort]) -> &'static Kind {
-    let row = |(direction, name, message): &OtherPort| {
-        format!("{direction:?} {name} {:08x} {:p}\n", message.hash, *message)
-    };
-    let key = ports.iter().map(row).fold(format!("{template:p}\n"), |all, row| all + &row);
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    made.entry(key).or_insert_with(|| {
-        let port = |(direction, name, message): &OtherPort| {
-            let name: &'static str = name.clone().leak();
-            let doc = match direction {
-                Direction::In => "What goes to other hosts.",
-                Direction::Out => "What comes from another host.",
-            };
-            let port = Port::input(name, doc, message);
-            Port { direction: *direction, ..port }
+    let row = |&(direction, ref name, message): &OtherPort| {
+        let doc = match direction {
+            Direction::In => "What goes to other hosts.",
+            Direction::Out => "What comes from another host.",
         };
-        let ports: Vec<Port> = ports.iter().map(port).collect();
-        Box::leak(Box::new(Kind {
-            name: template.name,
-            runs_in: template.runs_in,
-            doc: template.doc,
-            ports: ports.leak(),
-            parameters: template.parameters,
-            signals: template.signals,
-        }))
-    })
+        let rest = Port { direction, ..Port::input("", doc, message) };
+        PortRow { name: name.clone(), rest }
+    };
+    made::kind(template, &ports.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Adds the node that stands for the other hosts, in a domain of its own, and its links. The domain
@@ -277,6 +255,7 @@ impl Hop {
             from,
             to,
             message: self.message,
+            part: None,
             fused: false,
             transport: Transport::SharedMemory,
             sync: Sync::LockFree,

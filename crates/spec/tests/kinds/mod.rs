@@ -54,7 +54,8 @@ const fn parameter(
 }
 
 const SPEED: ParameterType = ParameterType::Number { min: 0.001, max: 5.0 };
-const ANGLES: ParameterType = ParameterType::Numbers { count: 3, min: -4.0, max: 4.0 };
+const ANGLES: ParameterType =
+    ParameterType::Numbers { count_min: 3, count_max: 3, min: -4.0, max: 4.0 };
 const PAUSE: ParameterType =
     ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600_000_000_000 };
 const BODY: ParameterType = ParameterType::Size { min_bytes: 1 << 10, max_bytes: 1 << 30 };

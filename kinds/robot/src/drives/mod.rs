@@ -45,7 +45,7 @@ const fn per_axis(
     min: f64,
     default: &'static str,
 ) -> Parameter {
-    let ty = ParameterType::Numbers { count: DRIVES, min, max: 1e6 };
+    let ty = ParameterType::Numbers { count_min: DRIVES, count_max: DRIVES, min, max: 1e6 };
     Parameter::new(name, ty).or(default).unit(unit).doc(doc)
 }
 

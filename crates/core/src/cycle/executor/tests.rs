@@ -96,6 +96,7 @@ fn executor(links: &[(&'static str, u32)], log: &Log) -> Executor {
         inputs: vec![],
         guards: vec![],
         outputs,
+        parts: Vec::new(),
         numbers: vec![],
         signals: &[],
     };

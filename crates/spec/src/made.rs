@@ -1,0 +1,53 @@
+//! What a graph makes of its own: message types, and kinds whose ports depend on it. Both live as
+//! long as the program, so what is made of the same is made once.
+
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use sinew_plan::catalogue::{Field, Kind, MessageType, Port, type_hash};
+
+/// A port that is to be made: its name, and all else.
+pub(crate) struct PortRow {
+    pub(crate) name: String,
+    pub(crate) rest: Port,
+}
+
+static KINDS: LazyLock<Mutex<BTreeMap<String, &'static Kind>>> = LazyLock::new(Mutex::default);
+static MESSAGES: LazyLock<Mutex<BTreeMap<String, &'static MessageType>>> =
+    LazyLock::new(Mutex::default);
+
+/// The kind `template` with these ports in place of its own.
+pub(crate) fn kind(template: &'static Kind, ports: &[PortRow]) -> &'static Kind {
+    let row = |PortRow { name, rest }: &PortRow| {
+        let Port { direction, message, form, unit, .. } = rest;
+        format!("{name} {direction:?} {:08x} {message:p} {form:?} {unit:?}\n", message.hash)
+    };
+    let key = ports.iter().map(row).fold(format!("{template:p}\n"), |all, row| all + &row);
+    let mut made = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    made.entry(key).or_insert_with(|| {
+        let port = |PortRow { name, rest }: &PortRow| Port { name: name.clone().leak(), ..*rest };
+        let ports: Vec<Port> = ports.iter().map(port).collect();
+        Box::leak(Box::new(Kind { ports: ports.leak(), ..*template }))
+    })
+}
+
+/// A message type of this name, size, alignment and fields.
+pub(crate) fn message(
+    name: &str,
+    size: u32,
+    align: u32,
+    fields: &[(&str, Field)],
+) -> &'static MessageType {
+    let key = format!("{name} {size} {align} {fields:?}");
+    let mut made = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    made.entry(key).or_insert_with(|| {
+        let field = |(name, field): &(&str, Field)| Field {
+            name: String::leak((*name).to_owned()),
+            ..*field
+        };
+        let fields: &'static [Field] = fields.iter().map(field).collect::<Vec<_>>().leak();
+        let name: &'static str = String::leak(name.to_owned());
+        let hash = type_hash(name, size, fields);
+        Box::leak(Box::new(MessageType { name, size, align, fields, hash }))
+    })
+}

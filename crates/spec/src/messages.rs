@@ -1,0 +1,190 @@
+//! Messages that a graph declares for itself: `messages: {axis: {position_rad: f64}}`. They are
+//! laid out as C lays out a struct with these fields, so that a node in Rust or C that declares the
+//! same one is linked with it.
+
+use std::collections::HashMap;
+
+use sinew_plan::catalogue::{Field, Kind, MESSAGE_SIZE_MAX, MessageType, Scalar};
+use sinew_plan::{Data, Entry};
+
+use crate::diagnostic::Report;
+use crate::fields::{Fields, Named};
+use crate::keys::{ELEMENTS_MAX, FIELDS_MAX, MESSAGES_MAX, NAME_LEN_MAX};
+use crate::made;
+use crate::nearest::suggest;
+use crate::value::scalar;
+
+/// The types of a field, by the words of the spec.
+const TYPES: [(&str, Scalar); 11] = [
+    ("f64", Scalar::F64),
+    ("f32", Scalar::F32),
+    ("bool", Scalar::Bool),
+    ("u8", Scalar::U8),
+    ("i8", Scalar::I8),
+    ("u16", Scalar::U16),
+    ("i16", Scalar::I16),
+    ("u32", Scalar::U32),
+    ("i32", Scalar::I32),
+    ("u64", Scalar::U64),
+    ("i64", Scalar::I64),
+];
+
+/// Words that Rust, Python, C or C++ keep for themselves, and so no name of a message or field.
+const RESERVED: &str = "Self abstract alignas alignof and as asm assert async auto await become bool \
+    box break case catch char class concept const constexpr continue crate def default del delete \
+    do double dyn elif else enum except explicit export extern false final finally float fn for \
+    friend from gen global goto if impl import in inline int is lambda let long loop macro match \
+    mod move mut mutable namespace new noexcept nonlocal not nullptr operator or override pass \
+    priv private protected pub public raise ref register requires restrict return self short \
+    signed sizeof static struct super switch template this throw trait true try type typedef \
+    typeid typename typeof union unsafe unsigned unsized use using virtual void volatile where \
+    while with xor yield None True False";
+
+/// The messages that a graph declares.
+#[derive(Default)]
+pub(crate) struct Messages<'a> {
+    all: HashMap<&'a str, &'static MessageType>,
+    /// Names of those that are reported already.
+    refused: Vec<&'a str>,
+}
+
+impl<'a> Messages<'a> {
+    /// Reads `messages:` of the graph.
+    pub(crate) fn read(fields: &Fields<'a>, catalogue: &[&'static Kind]) -> Messages<'a> {
+        let (entries, report) = (fields.map("messages"), fields.report);
+        if entries.len() > MESSAGES_MAX {
+            let message = format!("{} messages in one graph", entries.len());
+            report.error(entries[MESSAGES_MAX].span, message, format!("at most {MESSAGES_MAX}"));
+        }
+        let mut messages = Messages::default();
+        for entry in entries.iter().take(MESSAGES_MAX) {
+            match message(entry, catalogue, report) {
+                Some(message) => drop(messages.all.insert(&entry.key, message)),
+                None => messages.refused.push(&entry.key),
+            }
+        }
+        messages
+    }
+
+    /// The message of this name; reports one that is not declared.
+    pub(crate) fn find(&self, named: Named<'_>, report: &Report) -> Option<&'static MessageType> {
+        let found = self.all.get(named.text).copied();
+        if found.is_none() && !self.refused.contains(&named.text) {
+            let text = format!("the graph declares no message '{}'", named.text);
+            let help = match self.all.is_empty() {
+                true => format!("add 'messages: {{{}: {{value: f64}}}}' to the graph", named.text),
+                false => suggest(named.text, self.all.keys().copied()),
+            };
+            report.error(named.span, text, help);
+        }
+        found
+    }
+}
+
+/// A declared message; reports what is wrong with it.
+fn message(
+    entry: &Entry,
+    catalogue: &[&'static Kind],
+    report: &Report,
+) -> Option<&'static MessageType> {
+    let name = Named { text: &entry.key, span: entry.span };
+    let mut good = check(name, "message", report);
+    let Data::Map(rows) = &entry.value.data else {
+        let text = format!("message '{}' is a mapping, found {}", entry.key, entry.value.sort());
+        report.error(entry.value.span, text, "write {position_rad: f64, enabled: bool}");
+        return None;
+    };
+    if rows.is_empty() || rows.len() > FIELDS_MAX {
+        let text = format!("message '{}' has {} fields", entry.key, rows.len());
+        report.error(entry.span, text, format!("give it 1 to {FIELDS_MAX}"));
+        return None;
+    }
+    let (mut fields, mut end, mut align) = (Vec::new(), 0, 1);
+    for row in rows {
+        good &= check(Named { text: &row.key, span: row.span }, "field", report);
+        let Some((scalar, count)) = scalar_and_count(row, report) else {
+            good = false;
+            continue;
+        };
+        let bytes = scalar.bytes();
+        let offset = u64::next_multiple_of(end, bytes.into());
+        (end, align) = (offset + u64::from(bytes * count), u32::max(align, bytes));
+        fields.push((&*row.key, Field { name: "", scalar, count, offset: offset as u32 }));
+    }
+    let size = end.next_multiple_of(align.into());
+    if size > MESSAGE_SIZE_MAX as u64 {
+        let text = format!("message '{}' has {size} bytes", entry.key);
+        report.error(entry.span, text, format!("at most {MESSAGE_SIZE_MAX}"));
+        return None;
+    }
+    let made = good.then(|| made::message(&entry.key, size as u32, align, &fields))?;
+    is_alone(made, catalogue, name, report).then_some(made)
+}
+
+/// Whether no kind knows another message by this name; reports one that does.
+fn is_alone(
+    made: &MessageType,
+    catalogue: &[&'static Kind],
+    name: Named<'_>,
+    report: &Report,
+) -> bool {
+    let differs = |kind: &&&Kind| {
+        let mut messages = kind.ports.iter().map(|port| port.message);
+        messages.any(|other| other.name == made.name && other.hash != made.hash)
+    };
+    let Some(kind) = catalogue.iter().find(differs) else { return true };
+    let text = format!("message '{}' is declared twice", made.name);
+    let help = format!(
+        "kind '{}' has one of that name with other fields; give this one another name, or the \
+         same fields in the same order",
+        kind.name
+    );
+    report.error(name.span, text, help);
+    false
+}
+
+/// The type of a field: a word of [`TYPES`], or `f64[6]`.
+fn scalar_and_count(row: &Entry, report: &Report) -> Option<(Scalar, u32)> {
+    let text = scalar(&row.value, &row.key, report)?;
+    let (word, count) = match text.strip_suffix(']').and_then(|text| text.split_once('[')) {
+        Some((word, count)) => (word, count.parse().unwrap_or(0)),
+        None => (text, 1),
+    };
+    let found = TYPES.iter().find(|(name, _)| *name == word);
+    let good = found.filter(|_| (1..=ELEMENTS_MAX).contains(&count));
+    if good.is_none() {
+        let help = match found {
+            Some((name, _)) => format!("write {name}[N] with N from 1 to {ELEMENTS_MAX}"),
+            None => suggest(word, TYPES.iter().map(|(name, _)| *name)) + ", or f64[6] for an array",
+        };
+        report.error(row.value.span, format!("field '{}' cannot be '{text}'", row.key), help);
+    }
+    good.map(|(_, scalar)| (*scalar, count))
+}
+
+/// Whether Rust, Python and C can take a name; reports one that they cannot.
+fn check(named: Named<'_>, what: &str, report: &Report) -> bool {
+    let Named { text, span } = named;
+    let sign = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
+    let shaped = text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.len() <= NAME_LEN_MAX
+        && text.chars().all(sign)
+        && !text.contains("__");
+    let reserved = RESERVED.split_whitespace().any(|word| word == text);
+    if !shaped || reserved {
+        let shown: String = text.chars().take(NAME_LEN_MAX).collect();
+        let help = match reserved {
+            true => {
+                "Rust, Python or C keep this word for themselves; add the unit or another word \
+                     to it"
+                    .to_owned()
+            }
+            false => format!(
+                "use 1 to {NAME_LEN_MAX} letters, digits and single '_', a letter first: Rust, \
+                 Python and C take it then"
+            ),
+        };
+        report.error(span, format!("a {what} cannot be named '{shown}'"), help);
+    }
+    shaped && !reserved
+}

@@ -1,0 +1,11 @@
+//! Node kinds for any machine: sources, controllers, filters, logic and plants to try them against,
+//! on plain numbers ([`Real`](sinew_core::Real)) and flags ([`Flag`](sinew_core::Flag)).
+
+mod constant;
+#[cfg(test)]
+mod testing;
+
+use sinew_core::NodeEntry;
+
+/// Every kind, one row each.
+pub const NODES: &[NodeEntry] = &[constant::NODE];
