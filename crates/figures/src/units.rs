@@ -11,7 +11,7 @@ const FIGURE_MIN: f64 = 0.1;
 
 /// How figures are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Unit {
+pub struct FigureUnit {
     /// Its name; empty for a count or a ratio.
     pub name: &'static str,
     /// What is one of it.
@@ -19,9 +19,9 @@ pub struct Unit {
     decimals: usize,
 }
 
-impl Unit {
+impl FigureUnit {
     /// For times in ns.
-    pub fn of_times(ns: &[f64]) -> Unit {
+    pub fn of_times(ns: &[f64]) -> FigureUnit {
         let (least, greatest) = extent(ns);
         let fits = |&(_, one): &(&str, f64)| greatest < FIGURE_MAX * one;
         let mut at = TIMES.iter().position(fits).unwrap_or(TIMES.len() - 1);
@@ -31,15 +31,15 @@ impl Unit {
         let (name, one) = TIMES[at];
         let whole = at == 0 && ns.iter().all(|ns| ns.fract() == 0.0);
         let decimals = if whole { 0 } else { decimals_of_all(least / one, greatest / one) };
-        Unit { name, one, decimals }
+        FigureUnit { name, one, decimals }
     }
 
     /// For anything else, in its own unit.
-    pub fn of_figures(values: &[f64]) -> Unit {
+    pub fn of_figures(values: &[f64]) -> FigureUnit {
         let whole = values.iter().all(|value| value.fract() == 0.0);
         let (least, greatest) = extent(values);
         let decimals = if whole { 0 } else { decimals_of_all(least, greatest) };
-        Unit { name: "", one: 1.0, decimals }
+        FigureUnit { name: "", one: 1.0, decimals }
     }
 
     /// A figure in it, without its name.
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn written(ns: &[f64]) -> Vec<String> {
-        let unit = Unit::of_times(ns);
+        let unit = FigureUnit::of_times(ns);
         ns.iter().map(|&ns| format!("{} {}", unit.figure(ns), unit.name)).collect()
     }
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn counts_have_no_decimals() {
-        assert_eq!(Unit::of_figures(&[0.0, 12.0]).figure(12.0), "12");
-        assert_eq!(Unit::of_figures(&[0.5, 99.25]).figure(99.25), "99.250");
+        assert_eq!(FigureUnit::of_figures(&[0.0, 12.0]).figure(12.0), "12");
+        assert_eq!(FigureUnit::of_figures(&[0.5, 99.25]).figure(99.25), "99.250");
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use sinew_figures::short::rate;
-use sinew_figures::units::{Unit, time};
+use sinew_figures::units::{FigureUnit, time};
 
 use crate::report::{Figure, Measure, Row, ScenarioReport};
 
@@ -37,7 +37,7 @@ pub(crate) fn written(unit: &str, figure: f64) -> String {
     match unit {
         "ns" => time(figure),
         unit if figure >= SHORT_FROM => format!("{} {unit}", rate(figure)),
-        unit => format!("{} {unit}", Unit::of_figures(&[figure]).figure(figure)),
+        unit => format!("{} {unit}", FigureUnit::of_figures(&[figure]).figure(figure)),
     }
 }
 

@@ -7,6 +7,7 @@ pub use sinew_link::MESSAGE_SIZE_MAX;
 pub use sinew_link::message::{Bool, Field, MessageType, Scalar, type_hash};
 
 use crate::Item;
+pub use crate::units::unit_of_name;
 
 /// A type of no bytes that stands for something else.
 const fn sign(name: &'static str) -> MessageType {

@@ -7,6 +7,7 @@ pub mod catalogue;
 mod item;
 pub mod plan;
 mod secrets;
+mod units;
 
 pub use item::{Data, Entry, Item, LinePlaces, LineStarts};
 pub use secrets::{Brought, HIDDEN, Secrets, Wanted};

@@ -11,7 +11,7 @@ use crate::parts::parts;
 use crate::place::{Graph, Home};
 use crate::yaml::{self, TEXT_LEN_MAX};
 use crate::{SpecSource, assemble, draft, flows, guest, hosts, join, limits, options, outside};
-use crate::{place, requires};
+use crate::{place, requires, units};
 
 /// The tree of a text, whatever graph it is of.
 ///
@@ -129,6 +129,7 @@ fn build(
     hosts::check(&draft, (&remote, &joined), &homes, &on);
     let serves = |home: Home| draft.domains[home.domain].is_service();
     let order = join::order(&draft, &joined, |node| !homes[node].is_some_and(serves));
+    units::check(&draft, &joined);
     options::check(&draft, &joined, &homes);
     requires::check(&draft, &joined, &homes);
     limits::check(&draft, &joined, &homes);

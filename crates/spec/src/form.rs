@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 
 use sinew_plan::catalogue::{
-    Field, Form, Kind, MessageType, NAMED_MESSAGE, ParameterValue, Port, Scalar,
+    FLAG, Field, Form, Kind, MessageType, NAMED_MESSAGE, ParameterValue, Port, REAL, Scalar, Unit,
+    unit_of_name,
 };
 use sinew_plan::{Data, Span};
 
-use crate::catalogue::{FLAG, REAL};
 use crate::fields::{Fields, Named, check_name};
 use crate::made::{self, PortRow};
 use crate::messages::Messages;
@@ -76,8 +76,11 @@ impl Shaped<'_, '_> {
                 Some(vec![row(port.name.to_owned(), self.message(parameter)?)])
             }
             Form::Fields(parameter) => {
-                let port =
-                    |(name, scalar)| row(name, if scalar == Scalar::Bool { &FLAG } else { &REAL });
+                let port = |(name, scalar): (String, Scalar)| {
+                    let unit = unit_of_name(&name).map_or(Unit::Any, Unit::Of);
+                    let row = row(name, if scalar == Scalar::Bool { &FLAG } else { &REAL });
+                    PortRow { rest: row.rest.unit(unit), ..row }
+                };
                 Some(numbers(self.message(parameter)?).map(port).collect())
             }
         }

@@ -29,7 +29,7 @@ pub const MESSAGES_MAX: usize = 256;
 /// Most fields of a declared message.
 pub const FIELDS_MAX: usize = 256;
 /// Longest array in a declared message.
-pub const ELEMENTS_MAX: u32 = 65_536;
+pub const ARRAY_MAX: u32 = 65_536;
 /// Most cycles that an actuator may go on without a fresh command.
 pub const AFTER_MAX: i64 = 1_000_000;
 /// Highest CPU number that a spec may write; the machine's own set is checked besides.

@@ -37,6 +37,7 @@ mod requires;
 mod rules;
 mod schema;
 mod shapes;
+mod units;
 mod value;
 mod yaml;
 

@@ -19,7 +19,7 @@ static MESSAGES: LazyLock<Mutex<BTreeMap<String, &'static MessageType>>> =
 /// The kind `template` with these ports in place of its own.
 pub(crate) fn kind(template: &'static Kind, ports: &[PortRow]) -> &'static Kind {
     let row = |PortRow { name, rest }: &PortRow| {
-        let Port { direction, message, form, unit, .. } = rest;
+        let Port { direction, message, form, unit, .. } = *rest;
         format!("{name} {direction:?} {:08x} {message:p} {form:?} {unit:?}\n", message.hash)
     };
     let key = ports.iter().map(row).fold(format!("{template:p}\n"), |all, row| all + &row);

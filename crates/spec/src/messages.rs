@@ -9,7 +9,7 @@ use sinew_plan::{Data, Entry};
 
 use crate::diagnostic::Report;
 use crate::fields::{Fields, Named};
-use crate::keys::{ELEMENTS_MAX, FIELDS_MAX, MESSAGES_MAX, NAME_LEN_MAX};
+use crate::keys::{ARRAY_MAX, FIELDS_MAX, MESSAGES_MAX, NAME_LEN_MAX};
 use crate::made;
 use crate::nearest::suggest;
 use crate::value::scalar;
@@ -151,10 +151,10 @@ fn scalar_and_count(row: &Entry, report: &Report) -> Option<(Scalar, u32)> {
         None => (text, 1),
     };
     let found = TYPES.iter().find(|(name, _)| *name == word);
-    let good = found.filter(|_| (1..=ELEMENTS_MAX).contains(&count));
+    let good = found.filter(|_| (1..=ARRAY_MAX).contains(&count));
     if good.is_none() {
         let help = match found {
-            Some((name, _)) => format!("write {name}[N] with N from 1 to {ELEMENTS_MAX}"),
+            Some((name, _)) => format!("write {name}[N] with N from 1 to {ARRAY_MAX}"),
             None => suggest(word, TYPES.iter().map(|(name, _)| *name)) + ", or f64[6] for an array",
         };
         report.error(row.value.span, format!("field '{}' cannot be '{text}'", row.key), help);

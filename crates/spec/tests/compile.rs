@@ -1,8 +1,8 @@
 //! What good specs are compiled to.
 
 use crate::kinds::{ARM, KINDS, compile_on, domains, plan, set};
-use sinew_spec::catalogue::ParameterValue;
-use sinew_spec::plan::{Delivery, Overrun, Release, Sync, TargetMachine, Transport, Wait};
+use sinew_spec::catalogue::{ParameterValue, Scalar};
+use sinew_spec::plan::{Delivery, Link, Overrun, Release, Sync, TargetMachine, Transport, Wait};
 use sinew_spec::{SpecSource, compile};
 
 #[test]
@@ -184,7 +184,7 @@ fn threads_are_released_by_who_writes_to_them() {
 fn options_of_links_stay_as_written() {
     let plan = plan(THREADS);
     let link = |name: &str| {
-        let to = |link: &&sinew_spec::plan::Link| plan.nodes[link.to.node].name == name;
+        let to = |link: &&Link| plan.nodes[link.to.node].name == name;
         plan.links.iter().find(to).unwrap()
     };
     assert_eq!((link("x").transport, link("x").delay), (Transport::Unix, true));
@@ -220,4 +220,75 @@ fn aliases_and_quotes_are_yaml_as_usual() {
     let plan = plan(&text);
     assert_eq!(plan.nodes[0].values[0], ParameterValue::Text("a b.csv".to_owned()));
     assert_eq!(plan.nodes[1].domain, 0);
+}
+
+const AXIS: &str = "name: axis
+messages: {axis: {enabled: bool, position_rad: f64, force_n: 'f32[3]', count: u16}}
+domains: {control: {realtime: {period: 1ms}}}
+nodes:
+  - kind: packer
+    name: axis
+    domain: control
+    message: axis
+    ports:
+      out:
+        - {name: loop, port: measured, field: position_rad}
+        - {name: loop, port: enabled, field: enabled}
+        - {name: sum, port: a, field: 'force_n[1]'}
+  - {kind: controller, name: loop, domain: control, ports: {out: [{name: sum, port: b}]}}
+  - {kind: adder, name: sum, domain: control, inputs: [a, b, c]}
+  - {kind: number, name: flag, domain: control, ports: {holds: [{name: sum, port: c}]}}
+";
+
+#[test]
+fn a_declared_message_is_laid_out_as_c_lays_out_a_struct() {
+    let plan = plan(AXIS);
+    let message = plan.nodes[0].kind.ports.last().expect("it has ports").message;
+    let fields = message.fields.iter();
+    let fields: Vec<_> = fields.map(|it| (it.name, it.offset, it.scalar, it.count)).collect();
+    assert_eq!(
+        fields,
+        [
+            ("enabled", 0, Scalar::Bool, 1),
+            ("position_rad", 8, Scalar::F64, 1),
+            ("force_n", 16, Scalar::F32, 3),
+            ("count", 28, Scalar::U16, 1),
+        ]
+    );
+    assert_eq!((message.size, message.align), (32, 8));
+    let again = self::plan(AXIS);
+    assert!(std::ptr::eq(again.nodes[0].kind, plan.nodes[0].kind), "made once");
+}
+
+#[test]
+fn parameters_of_a_node_name_its_ports() {
+    let plan = plan(AXIS);
+    let ports = |node: usize| plan.nodes[node].kind.ports.iter().map(|port| port.name);
+    let packer =
+        ["enabled", "position_rad", "force_n[0]", "force_n[1]", "force_n[2]", "count", "out"];
+    assert_eq!(ports(0).collect::<Vec<_>>(), packer);
+    assert_eq!(ports(2).collect::<Vec<_>>(), ["a", "b", "c", "out"]);
+    assert_eq!(plan.nodes[0].kind.ports[0].message.name, "Flag");
+}
+
+#[test]
+fn a_link_takes_one_number_and_converts_it_where_a_number_is_read() {
+    let plan = plan(AXIS);
+    let shown = |link: &Link| {
+        let part = link.part.clone().map(|part| (part.field, part.offset, part.scalar));
+        (plan.end_name(link.to), part, link.message.name)
+    };
+    let parts: Vec<_> = plan.links.iter().map(shown).collect();
+    let expected = [
+        ("loop.measured", Some(("position_rad", 8, Scalar::F64)), "Real"),
+        ("loop.enabled", Some(("enabled", 0, Scalar::Bool)), "Flag"),
+        ("sum.a", Some(("force_n[1]", 20, Scalar::F32)), "Real"),
+        ("sum.b", None, "Real"),
+        ("sum.c", Some(("value", 0, Scalar::Bool)), "Real"),
+    ];
+    let expected = expected.map(|(to, part, message)| {
+        let part = part.map(|(field, offset, scalar)| (field.to_owned(), offset, scalar));
+        (to.to_owned(), part, message)
+    });
+    assert_eq!(parts, expected);
 }

@@ -448,3 +448,7 @@ fn next(count: &mut usize) -> usize {
 pub fn no_carrier(link: usize) -> Fault {
     Fault::new(Cause::System, format_args!("no carrier for link {link} reached this domain"))
 }
+
+#[cfg(test)]
+#[expect(unreachable_pub, reason = "`message!` declares public types")]
+mod tests;

@@ -2,7 +2,7 @@
 
 use sinew_figures::Distribution;
 use sinew_figures::interval::{Interval, NEEDS_ROUNDS};
-use sinew_figures::units::{Unit, ratio, words};
+use sinew_figures::units::{FigureUnit, ratio, words};
 
 use crate::report::{Figure, Measure, Row, Table};
 
@@ -159,8 +159,8 @@ impl Grid {
     fn push_figures(&mut self, name: &str, unit: &str, values: &[Option<f64>]) {
         let known: Vec<_> = values.iter().flatten().copied().collect();
         let (figures, name_of_unit) = match unit {
-            "ns" => (Unit::of_times(&known), Unit::of_times(&known).name),
-            unit => (Unit::of_figures(&known), unit),
+            "ns" => (FigureUnit::of_times(&known), FigureUnit::of_times(&known).name),
+            unit => (FigureUnit::of_figures(&known), unit),
         };
         let cell = |value: &Option<f64>| value.map_or(UNKNOWN.into(), |it| figures.figure(it));
         self.push(name, name_of_unit, values.iter().map(cell));

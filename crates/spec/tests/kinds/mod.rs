@@ -3,8 +3,8 @@
 use sinew_spec::catalogue::{
     ANY_MESSAGE,
     Direction::{self, In, Out},
-    Field, Kind, MessageType, PACKET, Parameter, ParameterType, Port, RunsIn, SafeValue, Scalar,
-    type_hash,
+    FLAG, Field, Form, Kind, MessageType, NAMED_MESSAGE, PACKET, Parameter, ParameterType, Port,
+    REAL, RunsIn, SafeValue, Scalar, Unit, type_hash,
 };
 use sinew_spec::plan::{Plan, TargetMachine};
 use sinew_spec::{Diagnostic, SpecSource, compile, render};
@@ -151,12 +151,82 @@ static LOOK: Kind = Kind::new(
     &[packets("in", In), port("message", In, &ANY_MESSAGE), free("wish", Out, &ANY_MESSAGE)],
 );
 
+const fn number(name: &'static str, direction: Direction, unit: Unit) -> Port {
+    free(name, direction, &REAL).unit(unit)
+}
+
+static NUMBER: Kind = Kind {
+    parameters: &[parameter("unit", ParameterType::Text, Some(""))],
+    ..Kind::new(
+        "number",
+        RunsIn::Realtime,
+        &[number("out", Out, Unit::Parameter("unit")), free("holds", Out, &FLAG)],
+    )
+};
+
+static CONTROLLER: Kind = Kind::new(
+    "controller",
+    RunsIn::Realtime,
+    &[
+        number("wanted", In, Unit::As("measured")),
+        number("measured", In, Unit::Any),
+        free("enabled", In, &FLAG),
+        number("out", Out, Unit::Any),
+    ],
+);
+
+static MOTOR: Kind = Kind::new(
+    "motor",
+    RunsIn::Realtime,
+    &[number("voltage", In, Unit::Of("V")), number("turn", Out, Unit::Of("rad"))],
+);
+
+static ADDER: Kind = Kind {
+    parameters: &[parameter("inputs", ParameterType::Texts { max: 4 }, None)],
+    ..Kind::new(
+        "adder",
+        RunsIn::Realtime,
+        &[number("in", In, Unit::Any).form(Form::Each("inputs")), number("out", Out, Unit::Any)],
+    )
+};
+
+static METER: Kind = Kind::new("meter", RunsIn::Service, &[number("in", In, Unit::Any)]);
+
+static PACKER: Kind = Kind {
+    parameters: &[parameter("message", ParameterType::Text, None)],
+    ..Kind::new(
+        "packer",
+        RunsIn::Realtime,
+        &[
+            free("in", In, &NAMED_MESSAGE).form(Form::Fields("message")),
+            free("out", Out, &NAMED_MESSAGE).form(Form::Message("message")),
+        ],
+    )
+};
+
 /// Stands for the other hosts of a graph.
 static OTHERS: Kind = Kind::new("others", RunsIn::Hosts, &[]);
 
 /// The catalogue.
 pub(crate) const KINDS: &[&Kind] = &[
-    &PLANNER, &IK, &MASTER, &DRIVES, &FILTER, &GAUGE, &BEGIN, &TRIAL, &STEP, &FAN, &LOOK, &OTHERS,
+    &PLANNER,
+    &IK,
+    &MASTER,
+    &DRIVES,
+    &FILTER,
+    &GAUGE,
+    &BEGIN,
+    &TRIAL,
+    &STEP,
+    &FAN,
+    &LOOK,
+    &NUMBER,
+    &CONTROLLER,
+    &MOTOR,
+    &ADDER,
+    &PACKER,
+    &METER,
+    &OTHERS,
 ];
 
 /// Compiles for a machine with CPUs 0 to `cpus` - 1.

@@ -1,6 +1,6 @@
 //! Medians side by side, and how far they moved from round to round.
 
-use sinew_figures::units::{Unit, round_time, words};
+use sinew_figures::units::{FigureUnit, round_time, words};
 
 use super::super::scale::Scale;
 use super::super::svg::{Anchor, Plot, text_width};
@@ -26,7 +26,7 @@ pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
         .collect();
     let all = || rows.iter().flat_map(|(_, _, rounds)| rounds.iter().copied());
     let medians: Vec<_> = rows.iter().map(|(_, median, _)| *median).collect();
-    let unit = Unit::of_times(&medians);
+    let unit = FigureUnit::of_times(&medians);
     let figure = |ns: f64| format!("{} {}", unit.figure(ns), unit.name);
     let widest = |texts: &mut dyn Iterator<Item = String>| {
         texts.map(|text| text_width(&text)).fold(0.0, f64::max)
