@@ -3,9 +3,13 @@
 
 mod constant;
 #[cfg(test)]
+mod filter_testing;
+mod lowpass;
+mod sections;
+#[cfg(test)]
 mod testing;
 
 use sinew_core::NodeEntry;
 
 /// Every kind, one row each.
-pub const NODES: &[NodeEntry] = &[constant::NODE];
+pub const NODES: &[NodeEntry] = &[constant::NODE, lowpass::NODE];

@@ -1,0 +1,149 @@
+//! Second-order sections, of which the digital filters here are made: direct form II transposed,
+//! as in Oppenheim and Schafer, Discrete-Time Signal Processing, 6.3 and 6.4.
+
+use sinew_core::catalogue::{Parameter, ParameterType};
+use sinew_core::{Fault, Fresh, Io, Parameters, Real, fault};
+
+/// Most cycles that a turn at the frequency of a section of the second order may take. Numbers of 53
+/// bits place its corner, and round what stays of a constant, off by some 1e-17 times the square of
+/// that: 1e-7 here. As near to half of the cycles per second a corner is no better.
+pub(crate) const TURN_MAX: f64 = 1e5;
+/// The same of the first order, whose error is some 1e-16 times that.
+pub(crate) const TURN_MAX_OF_FIRST_ORDER: f64 = 1e9;
+/// An answer so small is zero: else what dies away reaches the subnormal numbers, with which a CPU
+/// counts many times more slowly.
+const NOTHING: f64 = 1e-290;
+
+/// With which state a filter begins.
+pub(crate) const INITIAL: Parameter =
+    Parameter::new("initial", ParameterType::Choice(&["first", "zero"])).or("first").doc(
+        "State at the first value: as if that value had been there for ever, so that the answer \
+         begins without a step, or as if there had been zeros.",
+    );
+
+/// The angle by which a frequency turns in a period, rad.
+pub(crate) fn angle_of(
+    parameters: &Parameters<'_>,
+    name: &str,
+    turn_max: f64,
+) -> Result<f64, Fault> {
+    let frequency_hz = parameters.number(name);
+    let rate_hz = 1e9 / parameters.period_ns as f64;
+    let (least, most) = (rate_hz / turn_max, rate_hz / 2.0 - rate_hz / TURN_MAX);
+    if frequency_hz > most {
+        return Err(fault!(
+            "{name} is {frequency_hz} and must be below half of the {rate_hz} cycles per second; \
+             lower it to {most} or shorten the period"
+        ));
+    }
+    if frequency_hz < least {
+        return Err(fault!(
+            "{name} is {frequency_hz}, too low for {rate_hz} cycles per second to be exact; raise \
+             it to {least} or lengthen the period"
+        ));
+    }
+    Ok(std::f64::consts::TAU * frequency_hz / rate_hz)
+}
+
+/// One section and its state.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct BiquadSection {
+    /// Of the value of this cycle, of the one before, of the one before that.
+    b: [f64; 3],
+    /// Of the answer of the cycle before and of the one before that; that of this cycle is 1.
+    a: [f64; 2],
+    state: [f64; 2],
+}
+
+impl BiquadSection {
+    /// With all divided by the first of `a`.
+    pub(crate) fn new(b: [f64; 3], a: [f64; 3]) -> BiquadSection {
+        let of = |number: f64| number / a[0];
+        BiquadSection { b: b.map(of), a: [of(a[1]), of(a[2])], state: [0.0; 2] }
+    }
+
+    /// A low-pass of the second order.
+    pub(crate) fn lowpass(angle: f64, q: f64) -> BiquadSection {
+        let k = (angle / 2.0).tan();
+        let a = [1.0 + k / q + k * k, 2.0 * (k * k - 1.0), 1.0 - k / q + k * k];
+        let mut section = BiquadSection::new([0.0; 3], a);
+        // Of the rounded ones: so a constant passes as it is but for what steps round.
+        let quarter = (1.0 + section.a[0] + section.a[1]) / 4.0;
+        section.b = [quarter, 2.0 * quarter, quarter];
+        section
+    }
+
+    /// A low-pass of the first order.
+    pub(crate) fn lowpass_of_first_order(angle: f64) -> BiquadSection {
+        let k = (angle / 2.0).tan();
+        let a = (k - 1.0) / (k + 1.0);
+        let half = (1.0 + a) / 2.0;
+        BiquadSection { b: [half, half, 0.0], a: [a, 0.0], state: [0.0; 2] }
+    }
+
+    /// The answer to the value of this cycle.
+    #[inline]
+    pub(crate) fn step(&mut self, value: f64) -> f64 {
+        let answer = self.b[0] * value + self.state[0];
+        let answer = if answer.abs() < NOTHING { 0.0 } else { answer };
+        self.state[0] = self.b[1] * value - self.a[0] * answer + self.state[1];
+        self.state[1] = self.b[2] * value - self.a[1] * answer;
+        answer
+    }
+
+    /// Takes the state in which this value was there for ever: the answer to it.
+    pub(crate) fn settle(&mut self, value: f64) -> f64 {
+        let gain = (self.b[0] + self.b[2] + self.b[1]) / (1.0 + self.a[0] + self.a[1]);
+        let answer = gain * value;
+        self.state[1] = self.b[2] * value - self.a[1] * answer;
+        self.state[0] = self.b[1] * value - self.a[0] * answer + self.state[1];
+        answer
+    }
+}
+
+/// Sections one behind the other.
+pub(crate) struct SectionChain {
+    sections: [BiquadSection; 2],
+    used: usize,
+    settles: bool,
+    has_begun: bool,
+}
+
+impl SectionChain {
+    /// Those of `sections` that are there; they begin as parameter [`INITIAL`] says.
+    pub(crate) fn new(
+        parameters: &Parameters<'_>,
+        first: BiquadSection,
+        second: Option<BiquadSection>,
+    ) -> SectionChain {
+        SectionChain {
+            sections: [first, second.unwrap_or_default()],
+            used: 1 + usize::from(second.is_some()),
+            settles: parameters.text(INITIAL.name) == "first",
+            has_begun: false,
+        }
+    }
+
+    /// The newest value at port `port`, and the answer to it. `None` before the first.
+    #[inline]
+    pub(crate) fn answer(&mut self, io: &Io<'_>, port: usize) -> Option<(f64, f64)> {
+        let value = io.read::<Real>(port).value;
+        if !self.has_begun {
+            if io.fresh(port) == Fresh::None {
+                return None;
+            }
+            self.begin(value);
+        }
+        let sections = self.sections[..self.used].iter_mut();
+        Some((value, sections.fold(value, |value, section| section.step(value))))
+    }
+
+    #[cold]
+    fn begin(&mut self, value: f64) {
+        self.has_begun = true;
+        if self.settles {
+            let sections = self.sections[..self.used].iter_mut();
+            sections.fold(value, |value, section| section.settle(value));
+        }
+    }
+}
