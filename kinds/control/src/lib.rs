@@ -1,6 +1,7 @@
 //! Node kinds for any machine: sources, controllers, filters, logic and plants to try them against,
 //! on plain numbers ([`Real`](sinew_core::Real)) and flags ([`Flag`](sinew_core::Flag)).
 
+mod biquad;
 mod constant;
 #[cfg(test)]
 mod filter_testing;
@@ -12,4 +13,4 @@ mod testing;
 use sinew_core::NodeEntry;
 
 /// Every kind, one row each.
-pub const NODES: &[NodeEntry] = &[constant::NODE, lowpass::NODE];
+pub const NODES: &[NodeEntry] = &[biquad::NODE, constant::NODE, lowpass::NODE];

@@ -81,6 +81,11 @@ impl BiquadSection {
         BiquadSection { b: [half, half, 0.0], a: [a, 0.0], state: [0.0; 2] }
     }
 
+    /// Whether its answer dies away: the triangle of Jury's conditions.
+    pub(crate) fn is_stable(&self) -> bool {
+        self.a[1].abs() < 1.0 && self.a[0].abs() < 1.0 + self.a[1]
+    }
+
     /// The answer to the value of this cycle.
     #[inline]
     pub(crate) fn step(&mut self, value: f64) -> f64 {

@@ -22,3 +22,31 @@ def butterworth_response(order, cutoff_hz, frequency_hz):
     sos = signal.butter(order, cutoff_hz, fs=RATE_HZ, output="sos")
     response = signal.sosfreqz(sos, worN=[frequency_hz], fs=RATE_HZ)[1][0]
     return [response.real, response.imag]
+
+
+def begun(b, a, initial, values):
+    state = signal.lfilter_zi(b, a) * (values[0] if initial == "first" else 0)
+    return signal.lfilter(b, a, values, zi=state)[0]
+
+
+def biquad(shape, frequency_hz, q, gain_db, initial, values):
+    """The analog prototypes of the cookbook, for 1 rad/s, by powers of s from the highest."""
+    a = 10 ** (gain_db / 40)
+    root = np.sqrt(a) / q
+    numerator, denominator = {
+        "lowpass": ([0, 0, 1], [1, 1 / q, 1]),
+        "highpass": ([1, 0, 0], [1, 1 / q, 1]),
+        "bandpass": ([0, 1 / q, 0], [1, 1 / q, 1]),
+        "allpass": ([1, -1 / q, 1], [1, 1 / q, 1]),
+        "peak": ([1, a / q, 1], [1, 1 / (a * q), 1]),
+        "low_shelf": ([a, a * root, a * a], [a, root, 1]),
+        "high_shelf": ([a * a, a * root, a], [1, root, a]),
+    }[shape]
+    warped = 2 * RATE_HZ * np.tan(np.pi * frequency_hz / RATE_HZ)
+    b, a = signal.lp2lp(np.trim_zeros(numerator, "f"), denominator, warped)
+    return begun(*signal.bilinear(b, a, fs=RATE_HZ), initial, values)
+
+
+def coefficients(coefficients, values):
+    b0, b1, b2, a1, a2 = coefficients
+    return begun([b0, b1, b2], [1, a1, a2], "first", values)
