@@ -6,6 +6,7 @@ mod constant;
 #[cfg(test)]
 mod filter_testing;
 mod lowpass;
+mod notch;
 mod sections;
 #[cfg(test)]
 mod testing;
@@ -13,4 +14,4 @@ mod testing;
 use sinew_core::NodeEntry;
 
 /// Every kind, one row each.
-pub const NODES: &[NodeEntry] = &[biquad::NODE, constant::NODE, lowpass::NODE];
+pub const NODES: &[NodeEntry] = &[biquad::NODE, constant::NODE, lowpass::NODE, notch::NODE];

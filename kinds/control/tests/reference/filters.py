@@ -50,3 +50,8 @@ def biquad(shape, frequency_hz, q, gain_db, initial, values):
 def coefficients(coefficients, values):
     b0, b1, b2, a1, a2 = coefficients
     return begun([b0, b1, b2], [1, a1, a2], "first", values)
+
+
+def notch(frequency_hz, q, left, initial, values):
+    b, a = signal.iirnotch(frequency_hz, q, fs=RATE_HZ)
+    return left * np.array(values) + (1 - left) * begun(b, a, initial, values)
