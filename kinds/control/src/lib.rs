@@ -3,10 +3,12 @@
 
 mod biquad;
 mod constant;
+mod derivative;
 #[cfg(test)]
 mod filter_testing;
 mod lowpass;
 mod notch;
+mod passed;
 mod sections;
 #[cfg(test)]
 mod testing;
@@ -14,4 +16,5 @@ mod testing;
 use sinew_core::NodeEntry;
 
 /// Every kind, one row each.
-pub const NODES: &[NodeEntry] = &[biquad::NODE, constant::NODE, lowpass::NODE, notch::NODE];
+pub const NODES: &[NodeEntry] =
+    &[biquad::NODE, constant::NODE, derivative::NODE, lowpass::NODE, notch::NODE];

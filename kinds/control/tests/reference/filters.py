@@ -55,3 +55,12 @@ def coefficients(coefficients, values):
 def notch(frequency_hz, q, left, initial, values):
     b, a = signal.iirnotch(frequency_hz, q, fs=RATE_HZ)
     return left * np.array(values) + (1 - left) * begun(b, a, initial, values)
+
+
+def derivative(time_constant_s, values):
+    analog = ([1, 0], [time_constant_s, 1])
+    if time_constant_s == 0:
+        b, a = [RATE_HZ, -RATE_HZ], [1, 0]
+    else:
+        b, a, _ = signal.cont2discrete(analog, 1 / RATE_HZ, method="backward_diff")
+    return begun(np.ravel(b), a, "first", values)
