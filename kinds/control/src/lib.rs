@@ -6,6 +6,7 @@ mod constant;
 mod derivative;
 #[cfg(test)]
 mod filter_testing;
+mod integrator;
 mod lowpass;
 mod notch;
 mod passed;
@@ -17,4 +18,4 @@ use sinew_core::NodeEntry;
 
 /// Every kind, one row each.
 pub const NODES: &[NodeEntry] =
-    &[biquad::NODE, constant::NODE, derivative::NODE, lowpass::NODE, notch::NODE];
+    &[biquad::NODE, constant::NODE, derivative::NODE, integrator::NODE, lowpass::NODE, notch::NODE];

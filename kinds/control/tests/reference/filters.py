@@ -64,3 +64,11 @@ def derivative(time_constant_s, values):
     else:
         b, a, _ = signal.cont2discrete(analog, 1 / RATE_HZ, method="backward_diff")
     return begun(np.ravel(b), a, "first", values)
+
+
+def integral(method, gain, initial, values):
+    scaled = gain * np.array(values)
+    if method == "trapezoid":
+        return initial + integrate.cumulative_trapezoid(scaled, dx=1 / RATE_HZ, initial=0)
+    b = [0, 1 / RATE_HZ] if method == "forward" else [1 / RATE_HZ]
+    return initial + signal.lfilter(b, [1, -1], scaled)
