@@ -3,6 +3,7 @@
 
 mod biquad;
 mod constant;
+mod deadband;
 mod derivative;
 #[cfg(test)]
 mod filter_testing;
@@ -17,5 +18,12 @@ mod testing;
 use sinew_core::NodeEntry;
 
 /// Every kind, one row each.
-pub const NODES: &[NodeEntry] =
-    &[biquad::NODE, constant::NODE, derivative::NODE, integrator::NODE, lowpass::NODE, notch::NODE];
+pub const NODES: &[NodeEntry] = &[
+    biquad::NODE,
+    constant::NODE,
+    deadband::NODE,
+    derivative::NODE,
+    integrator::NODE,
+    lowpass::NODE,
+    notch::NODE,
+];

@@ -72,3 +72,9 @@ def integral(method, gain, initial, values):
         return initial + integrate.cumulative_trapezoid(scaled, dx=1 / RATE_HZ, initial=0)
     b = [0, 1 / RATE_HZ] if method == "forward" else [1 / RATE_HZ]
     return initial + signal.lfilter(b, [1, -1], scaled)
+
+
+def dead_zone(low, high, mode, values):
+    values = np.array(values)
+    inside = (low <= values) & (values <= high)
+    return values - np.clip(values, low, high) if mode == "subtract" else np.where(inside, 0, values)
