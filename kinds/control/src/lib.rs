@@ -7,6 +7,7 @@ mod deadband;
 mod derivative;
 #[cfg(test)]
 mod filter_testing;
+mod hysteresis;
 mod integrator;
 mod lowpass;
 mod notch;
@@ -23,6 +24,7 @@ pub const NODES: &[NodeEntry] = &[
     constant::NODE,
     deadband::NODE,
     derivative::NODE,
+    hysteresis::NODE,
     integrator::NODE,
     lowpass::NODE,
     notch::NODE,

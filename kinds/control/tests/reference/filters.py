@@ -78,3 +78,11 @@ def dead_zone(low, high, mode, values):
     values = np.array(values)
     inside = (low <= values) & (values <= high)
     return values - np.clip(values, low, high) if mode == "subtract" else np.where(inside, 0, values)
+
+
+def schmitt(rises_above, falls_below, initial, values):
+    """Whether the last value outside the band was above it."""
+    values = np.array(values)
+    outside = np.where((values > rises_above) | (values < falls_below), np.arange(len(values)), -1)
+    last = np.maximum.accumulate(outside)
+    return np.where(last < 0, initial, values[last] > rises_above)
