@@ -4,6 +4,7 @@
 mod biquad;
 mod constant;
 mod deadband;
+mod debounce;
 mod derivative;
 #[cfg(test)]
 mod filter_testing;
@@ -23,6 +24,7 @@ pub const NODES: &[NodeEntry] = &[
     biquad::NODE,
     constant::NODE,
     deadband::NODE,
+    debounce::NODE,
     derivative::NODE,
     hysteresis::NODE,
     integrator::NODE,
