@@ -16,6 +16,7 @@ mod passed;
 mod sections;
 #[cfg(test)]
 mod testing;
+mod watchdog;
 
 use sinew_core::NodeEntry;
 
@@ -30,4 +31,5 @@ pub const NODES: &[NodeEntry] = &[
     integrator::NODE,
     lowpass::NODE,
     notch::NODE,
+    watchdog::NODE,
 ];
