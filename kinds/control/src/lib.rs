@@ -14,6 +14,7 @@ mod lowpass;
 mod notch;
 mod passed;
 mod sections;
+mod statistics;
 #[cfg(test)]
 mod testing;
 mod watchdog;
@@ -31,5 +32,6 @@ pub const NODES: &[NodeEntry] = &[
     integrator::NODE,
     lowpass::NODE,
     notch::NODE,
+    statistics::NODE,
     watchdog::NODE,
 ];

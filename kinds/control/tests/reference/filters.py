@@ -86,3 +86,10 @@ def schmitt(rises_above, falls_below, initial, values):
     outside = np.where((values > rises_above) | (values < falls_below), np.arange(len(values)), -1)
     last = np.maximum.accumulate(outside)
     return np.where(last < 0, initial, values[last] > rises_above)
+
+
+def figure(window, figure, values):
+    """One figure of the last values up to each."""
+    first = [max(0, end - window) if window else 0 for end in range(1, len(values) + 1)]
+    of = {"rms": lambda part: np.sqrt(np.mean(part**2))}.get(figure) or getattr(np, figure)
+    return [of(np.array(values[at : end + 1])) for end, at in enumerate(first)]
