@@ -13,6 +13,7 @@ mod integrator;
 mod lowpass;
 mod notch;
 mod passed;
+mod pid;
 mod sections;
 mod statistics;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub const NODES: &[NodeEntry] = &[
     integrator::NODE,
     lowpass::NODE,
     notch::NODE,
+    pid::NODE,
     statistics::NODE,
     watchdog::NODE,
 ];
