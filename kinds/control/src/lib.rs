@@ -10,6 +10,7 @@ mod derivative;
 mod filter_testing;
 mod hysteresis;
 mod integrator;
+mod limit;
 mod lowpass;
 mod notch;
 mod passed;
@@ -31,6 +32,7 @@ pub const NODES: &[NodeEntry] = &[
     derivative::NODE,
     hysteresis::NODE,
     integrator::NODE,
+    limit::NODE,
     lowpass::NODE,
     notch::NODE,
     pid::NODE,

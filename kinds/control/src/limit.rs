@@ -1,0 +1,128 @@
+//! Kind `limit`: follows a number no further, no faster and no more suddenly than it may.
+//!
+//! The follower takes the greatest speed from which it can still brake in front of its goal, as a
+//! time-optimal servo does (Franklin, Powell and Workman, *Digital Control of Dynamic Systems*
+//! (1998), on the control of disk drives), but by whole periods, in which the speed changes by
+//! steps.
+
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Unit};
+use sinew_core::{
+    Cycle, Fault, Flag, Fresh, Io, Message, Node, NodeEntry, Parameters, Real, fault,
+};
+
+const IN: usize = 0;
+const OUT: usize = 1;
+const LIMITED: usize = 2;
+
+/// A rate or acceleration at which nothing is limited: the greatest that a graph can write.
+const NO_LIMIT: f64 = 1e12;
+
+const fn number(name: &'static str, least: f64, default: &'static str) -> Parameter {
+    Parameter::new(name, ParameterType::Number { min: least, max: NO_LIMIT }).or(default)
+}
+
+/// What the compiler knows of the kind.
+const INFO: Kind = Kind {
+    name: "limit",
+    runs_in: RunsIn::Realtime,
+    doc: "Follows its input from min to max, no faster than rate_max, and changes that no faster \
+          than acceleration_max. It brakes in time: it stops at an input that rests and does not \
+          go past it, but with acceleration_max it goes past one that comes towards it, and \
+          returns. It begins at 'initial', at rest, and stays there until its input was written. \
+          A lost period is not made up for, and a graph that stops changes nothing.",
+    ports: &[
+        Port::input("in", "What it follows.", Real::TYPE),
+        Port::output("out", "The same within the limits.", Real::TYPE).unit(Unit::As("in")),
+        Port::output("limited", "Whether 'out' is not 'in'.", Flag::TYPE).optional(),
+    ],
+    parameters: &[
+        number("min", -1e12, "-1e12").doc("Least output, in the unit of in."),
+        number("max", -1e12, "1e12").doc("Greatest output, in the unit of in."),
+        number("rate_max", 1e-9, "1e12").doc("Greatest change per s; 1e12: any."),
+        number("acceleration_max", 1e-9, "1e12").doc("Greatest change of that per s2; 1e12: any."),
+        number("initial", -1e12, "0").doc("First output, from min to max, in the unit of in."),
+    ],
+    signals: &[],
+};
+
+/// The kind's row in the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let [least, most] = ["min", "max"].map(|name| parameters.number(name));
+    let initial = parameters.number("initial");
+    if least >= most {
+        return Err(fault!("min {least} is not below max {most}; lower min"));
+    }
+    if !(least..=most).contains(&initial) {
+        return Err(fault!(
+            "initial {initial} is outside of min {least} to max {most}; give one between them"
+        ));
+    }
+    let limit = |name| {
+        let most = parameters.number(name);
+        if most < NO_LIMIT { most } else { f64::INFINITY }
+    };
+    let period_s = parameters.period_ns as f64 * 1e-9;
+    Ok(Box::new(Limit {
+        least,
+        most,
+        step_max: limit("rate_max") * period_s,
+        change_max: limit("acceleration_max") * period_s * period_s,
+        out: initial,
+        step: 0.0,
+    }))
+}
+
+struct Limit {
+    least: f64,
+    most: f64,
+    /// Most that the output changes in a period.
+    step_max: f64,
+    /// Most that the step changes from one period to the next.
+    change_max: f64,
+    out: f64,
+    /// By how much the output changed in the last period.
+    step: f64,
+}
+
+impl Node for Limit {
+    #[inline]
+    fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
+        let wanted = if io.fresh(IN) == Fresh::None { self.out } else { io.read::<Real>(IN).value };
+        self.follow(wanted.clamp(self.least, self.most));
+        io.write::<Real>(OUT).value = self.out;
+        io.write::<Flag>(LIMITED).value = (self.out != wanted).into();
+        Ok(())
+    }
+}
+
+impl Limit {
+    #[inline]
+    fn follow(&mut self, goal: f64) {
+        let way = goal - self.out;
+        let step = self.step_max.min(self.braking(way.abs())).copysign(way);
+        let step = step.max(self.step - self.change_max).min(self.step + self.change_max);
+        // All of the way is taken as it is: a sum would round it.
+        self.out = if step == way { goal } else { self.out + step };
+        // Where it brakes in front of a limit, rounding could end past it.
+        self.out = self.out.clamp(self.least, self.most);
+        self.step = step;
+    }
+
+    /// The greatest step after which it can still brake so that it does not go past a goal that
+    /// is so far away. Steps of s, s - change_max and so on, n + 1 of them, go
+    /// (n + 1) (s - change_max n / 2) in all, where n is the whole part of s / change_max.
+    #[inline]
+    fn braking(&self, far: f64) -> f64 {
+        let change = self.change_max;
+        if change.is_infinite() {
+            return far;
+        }
+        let n = ((0.25 + 2.0 * far / change).sqrt() - 0.5).floor();
+        far / (n + 1.0) + change * n / 2.0
+    }
+}
+
+#[cfg(test)]
+mod tests;
