@@ -15,6 +15,7 @@ mod lowpass;
 mod notch;
 mod passed;
 mod pid;
+mod scale;
 mod sections;
 mod statistics;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub const NODES: &[NodeEntry] = &[
     lowpass::NODE,
     notch::NODE,
     pid::NODE,
+    scale::NODE,
     statistics::NODE,
     watchdog::NODE,
 ];
