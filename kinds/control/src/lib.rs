@@ -11,6 +11,8 @@ mod filter_testing;
 mod hysteresis;
 mod integrator;
 mod limit;
+mod linear;
+mod lost;
 mod lowpass;
 mod notch;
 mod passed;
@@ -20,6 +22,7 @@ mod sections;
 mod statistics;
 #[cfg(test)]
 mod testing;
+mod two_mass;
 mod watchdog;
 
 use sinew_core::NodeEntry;
@@ -39,5 +42,6 @@ pub const NODES: &[NodeEntry] = &[
     pid::NODE,
     scale::NODE,
     statistics::NODE,
+    two_mass::NODE,
     watchdog::NODE,
 ];

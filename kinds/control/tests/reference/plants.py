@@ -1,0 +1,30 @@
+"""Plants: scipy's own discretisation of linear systems."""
+
+import numpy as np
+from scipy import signal
+
+
+def zero_order_hold(a, b, period):
+    """Both matrices of the discrete system, the rows of [state input]."""
+    a, b = np.array(a, dtype=float), np.array(b, dtype=float)
+    c, d = np.zeros((1, len(a))), np.zeros((1, b.shape[1]))
+    state, inputs, *_ = signal.cont2discrete((a, b, c, d), period, method="zoh")
+    return np.hstack([state, inputs])
+
+
+def after_each_period(a, b, period, inputs):
+    """The state of a linear system at the end of each period, from rest, column by column."""
+    a, b = np.array(a, dtype=float), np.array(b, dtype=float)
+    c, d = np.eye(len(a)), np.zeros((len(a), b.shape[1]))
+    *system, _ = signal.cont2discrete((a, b, c, d), period, method="zoh")
+    # One more period, to see the end of the last.
+    inputs = np.vstack([inputs, inputs[-1:]])
+    _, y, _ = signal.dlsim((*system, period), inputs)
+    return y[1:].T
+
+
+def two_mass(jm, jl, k, d, bm, bl, period, inputs):
+    """Motor position and velocity, load position and velocity."""
+    a = [[0, 1, 0, 0], [-k / jm, -(d + bm) / jm, k / jm, d / jm],
+         [0, 0, 0, 1], [k / jl, d / jl, -k / jl, -(d + bl) / jl]]
+    return after_each_period(a, [[0, 0], [1 / jm, 0], [0, 0], [0, -1 / jl]], period, inputs)
