@@ -19,6 +19,7 @@ mod passed;
 mod pid;
 mod scale;
 mod sections;
+mod state_space;
 mod statistics;
 #[cfg(test)]
 mod testing;
@@ -41,6 +42,7 @@ pub const NODES: &[NodeEntry] = &[
     notch::NODE,
     pid::NODE,
     scale::NODE,
+    state_space::NODE,
     statistics::NODE,
     two_mass::NODE,
     watchdog::NODE,

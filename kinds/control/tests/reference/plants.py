@@ -12,6 +12,15 @@ def zero_order_hold(a, b, period):
     return np.hstack([state, inputs])
 
 
+def outputs(system, initial, period, inputs):
+    """Of a continuous system with held inputs, or of a discrete one if there is no period."""
+    system = tuple(np.array(matrix, dtype=float) for matrix in system)
+    if period is not None:
+        *system, _ = signal.cont2discrete(system, period, method="zoh")
+    _, y, _ = signal.dlsim((*system, period or 1.0), np.array(inputs), x0=initial)
+    return y
+
+
 def after_each_period(a, b, period, inputs):
     """The state of a linear system at the end of each period, from rest, column by column."""
     a, b = np.array(a, dtype=float), np.array(b, dtype=float)
