@@ -8,6 +8,7 @@ mod debounce;
 mod derivative;
 #[cfg(test)]
 mod filter_testing;
+mod first_order;
 mod hysteresis;
 mod integrator;
 mod limit;
@@ -35,6 +36,7 @@ pub const NODES: &[NodeEntry] = &[
     deadband::NODE,
     debounce::NODE,
     derivative::NODE,
+    first_order::NODE,
     hysteresis::NODE,
     integrator::NODE,
     limit::NODE,

@@ -21,6 +21,17 @@ def outputs(system, initial, period, inputs):
     return y
 
 
+def first_order(gain, time_constant, dead, initial, period, inputs):
+    """What it has come to by the end of each period; it rests before."""
+    late = np.concatenate([np.full(dead, initial / gain), inputs])[: len(inputs)]
+    plant = signal.TransferFunction([gain], [time_constant, 1.0]).to_ss()
+    a, b, c, d, _ = signal.cont2discrete((plant.A, plant.B, plant.C, plant.D), period, "zoh")
+    # One more period, to see the end of the last.
+    late = np.append(late, 0.0)[:, None]
+    _, y, _ = signal.dlsim((a, b, c, d, period), late, x0=[initial / c[0, 0]])
+    return y[1:]
+
+
 def after_each_period(a, b, period, inputs):
     """The state of a linear system at the end of each period, from rest, column by column."""
     a, b = np.array(a, dtype=float), np.array(b, dtype=float)
