@@ -3,6 +3,7 @@
 
 mod biquad;
 mod constant;
+mod dc_motor;
 mod deadband;
 mod debounce;
 mod derivative;
@@ -33,6 +34,7 @@ use sinew_core::NodeEntry;
 pub const NODES: &[NodeEntry] = &[
     biquad::NODE,
     constant::NODE,
+    dc_motor::NODE,
     deadband::NODE,
     debounce::NODE,
     derivative::NODE,

@@ -1,7 +1,8 @@
-"""Plants: scipy's own discretisation of linear systems."""
+"""Plants: scipy's own discretisation, and numeric integration of the equations of motion."""
 
 import numpy as np
 from scipy import signal
+from scipy.integrate import solve_ivp
 
 
 def zero_order_hold(a, b, period):
@@ -41,6 +42,44 @@ def after_each_period(a, b, period, inputs):
     inputs = np.vstack([inputs, inputs[-1:]])
     _, y, _ = signal.dlsim((*system, period), inputs)
     return y[1:].T
+
+
+def dc_motor(r, l, kt, ke, j, b, period, inputs):
+    a = [[0, 1, 0], [0, -b / j, kt / j], [0, -ke / l, -r / l]]
+    return after_each_period(a, [[0, 0], [0, -1 / j], [1 / l, 0]], period, inputs)
+
+
+def dry_motor(r, l, kt, ke, j, b, dry, period, inputs):
+    """With dry friction: integration from one change of friction to the next."""
+    state, found = np.zeros(3), []
+    for voltage, load in inputs:
+        now = 0.0
+        while now < period:
+            _, w, i = state
+            torque = kt * i - load
+            sticks = w == 0.0 and abs(torque) <= dry
+            sign = np.sign(torque if w == 0.0 else w)
+
+            def rates(_, x):
+                di = (voltage - r * x[2] - ke * x[1]) / l
+                turn = (kt * x[2] - b * x[1] - load - sign * dry) / j
+                return [0, 0, di] if sticks else [x[1], turn, di]
+
+            def change(_, x):
+                return dry - abs(kt * x[2] - load) if sticks else sign * x[1]
+
+            change.terminal, change.direction = True, -1
+            way = solve_ivp(rates, (now, period), state, method="DOP853", events=change,
+                            rtol=1e-12, atol=1e-14, max_step=period / 20)
+            now, state = way.t[-1], way.y[:, -1].copy()
+            if way.status == 1 and sticks:
+                # Just past the torque at which it breaks loose.
+                edge = np.sign(kt * state[2] - load) * dry * (1 + 1e-13)
+                state[2] = (load + edge) / kt
+            elif way.status == 1:
+                state[1] = 0.0
+        found.append(state)
+    return np.array(found).T
 
 
 def two_mass(jm, jl, k, d, bm, bl, period, inputs):

@@ -1,0 +1,261 @@
+//! Kind `dc_motor`: a motor with brushes and permanent magnets, simulated.
+
+use sinew_core::catalogue::{
+    Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal, Unit,
+};
+use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};
+
+use super::linear::{DenseMatrix, HeldSystem};
+use super::lost::passed_periods;
+
+const VOLTAGE: usize = 0;
+const LOAD: usize = 1;
+/// The first of three outputs, which show the state in its order; signals stand from 0.
+const SHOWN: usize = 2;
+
+/// In the state, after the position.
+const VELOCITY: usize = 1;
+const CURRENT: usize = 2;
+
+/// Slower, the motor is at rest.
+const REST_RAD_PER_S: f64 = 0.01;
+
+/// With dry friction a period is cut into halves, down to 2^-30 of it, to find when it stops.
+const LEVELS: usize = 30;
+/// A period in the smallest parts.
+const PARTS: u32 = 1 << LEVELS;
+/// The motor shall not stop and start again within a step unseen: so far, in rad, the oscillation
+/// of its current and its rotor may go on in a step.
+const PHASE_MAX: f64 = 0.25;
+/// Yet a period has 64 steps at most.
+const COARSEST_LEVEL_MAX: usize = 6;
+/// So often it may stop or break loose in a period; then it sticks for the rest of it.
+const CHANGES_MAX: usize = 16;
+
+const fn number(
+    name: &'static str,
+    doc: &'static str,
+    unit: &'static str,
+    (min, max): (f64, f64),
+    default: &'static str,
+) -> Parameter {
+    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
+}
+
+const fn output(name: &'static str, doc: &'static str, unit: &'static str) -> Port {
+    Port::output(name, doc, Real::TYPE).optional().unit(Unit::Of(unit))
+}
+
+/// What the compiler knows of the kind.
+const INFO: Kind = Kind {
+    name: "dc_motor",
+    runs_in: RunsIn::Realtime,
+    doc: "A simulated motor with brushes and permanent magnets: the machine. L di/dt = v - R i - \
+          k_e w and J dw/dt = k_t i - b w - load - dry friction (Franklin, Powell, Emami-Naeini, \
+          Feedback Control of Dynamic Systems, 2.3). Each cycle it goes on by a period in which \
+          voltage and load are held, exactly, and by lost periods too, 999 of them at most; its \
+          outputs are where that ends. The voltage is limited to the supply. A positive load \
+          brakes a positive turn. Dry friction acts against the turn; while the motor stands, it \
+          holds against as much torque as it has, and the motor sticks. The moment at which it \
+          stops or breaks loose is found within the period. The safe value 'off' is 0 V: the \
+          windings are shorted and brake. It is at rest below 0.01 rad/s, whatever the load. The \
+          defaults are of the size of a motor of 60 W for 24 V with an ironless rotor.",
+    ports: &[
+        Port::input("voltage", "Voltage on the windings.", Real::TYPE)
+            .unit(Unit::Of("V"))
+            .safe(&[SafeValue { name: "off", doc: "0 V: the shorted windings brake." }]),
+        Port::input("load", "Torque of the load, against a positive turn.", Real::TYPE)
+            .unit(Unit::Of("N m"))
+            .optional(),
+        output("position", "Angle of the shaft, which counts turns.", "rad"),
+        output("velocity", "How fast it turns.", "rad/s"),
+        output("current", "Current in the windings.", "A"),
+    ],
+    parameters: &[
+        number("resistance_ohm", "R, of the windings.", "ohm", (1e-4, 1e5), "0.6"),
+        number("inductance_h", "L, of the windings.", "H", (1e-7, 100.0), "1.2e-4"),
+        number("torque_constant_n_m_per_a", "k_t.", "N m/A", (1e-6, 1e3), "0.026"),
+        number(
+            "back_emf_v_s_per_rad",
+            "k_e, voltage by speed; 0: the same number as torque_constant_n_m_per_a.",
+            "V s/rad",
+            (0.0, 1e3),
+            "0",
+        ),
+        number("inertia_kg_m2", "J, with all that turns.", "kg m2", (1e-10, 1e4), "3.5e-6"),
+        number("damping_n_m_s_per_rad", "b, friction by speed.", "N m s/rad", (0.0, 1e4), "4e-6"),
+        number("coulomb_n_m", "Dry friction, also from standstill.", "N m", (0.0, 1e5), "0"),
+        number("supply_v", "The voltage is limited to this, both ways.", "V", (1e-3, 1e4), "24"),
+    ],
+    signals: &[
+        Signal::new("position_rad", "Angle of the shaft, which counts turns.", "rad", 1),
+        Signal::new("velocity_rad_per_s", "How fast it turns.", "rad/s", 1),
+        Signal::new("current_a", "Current in the windings.", "A", 1),
+    ],
+};
+
+/// The kind's row in the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: Some(safe) };
+
+/// A zeroed message is the one safe value.
+fn safe(_port: usize, _safe: usize, _message: &mut [u8]) {}
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let [resistance, inductance, torque_constant, inertia] =
+        ["resistance_ohm", "inductance_h", "torque_constant_n_m_per_a", "inertia_kg_m2"]
+            .map(|name| parameters.number(name));
+    let back_emf = match parameters.number("back_emf_v_s_per_rad") {
+        0.0 => torque_constant,
+        given => given,
+    };
+    let damping = parameters.number("damping_n_m_s_per_rad");
+    let turns = DenseMatrix::of([
+        [0.0, 1.0, 0.0],
+        [0.0, -damping / inertia, torque_constant / inertia],
+        [0.0, -back_emf / inductance, -resistance / inductance],
+    ]);
+    let sticks = DenseMatrix::of([[0.0; 3], [0.0; 3], [0.0, 0.0, -resistance / inductance]]);
+    let inputs = DenseMatrix::of([[0.0, 0.0], [0.0, -1.0 / inertia], [1.0 / inductance, 0.0]]);
+    let stuck_inputs = DenseMatrix::of([[0.0, 0.0], [0.0, 0.0], [1.0 / inductance, 0.0]]);
+
+    let period_s = parameters.period_ns as f64 * 1e-9;
+    let halves = |a: &DenseMatrix, b: &DenseMatrix| {
+        let held = |level| HeldSystem::new(a, b, period_s * 0.5_f64.powi(level));
+        (0..=LEVELS as i32)
+            .map(held)
+            .collect::<Result<Box<[_]>, _>>()
+            .map_err(|fault| fault!("inductance_h or inertia_kg_m2 is small: {}", fault.text()))
+    };
+    let phase = period_s * (torque_constant * back_emf / (inertia * inductance)).sqrt();
+    let coarsest = (phase / PHASE_MAX).log2().ceil().max(0.0) as usize;
+    Ok(Box::new(DcMotor {
+        turns: halves(&turns, &inputs)?,
+        sticks: halves(&sticks, &stuck_inputs)?,
+        coarsest: coarsest.min(COARSEST_LEVEL_MAX),
+        torque_constant,
+        coulomb: parameters.number("coulomb_n_m"),
+        supply: parameters.number("supply_v"),
+        state: [0.0; 3],
+    }))
+}
+
+/// What dry friction does.
+#[derive(Clone, Copy, PartialEq)]
+enum Friction {
+    /// As much as is needed: the motor stands.
+    Holds,
+    /// All it can, against a turn of this sign.
+    Brakes(f64),
+}
+
+struct DcMotor {
+    /// What it does in a period and in each half of the one before, while it turns.
+    turns: Box<[HeldSystem]>,
+    /// The same while it sticks: only the current changes.
+    sticks: Box<[HeldSystem]>,
+    /// The longest step with dry friction.
+    coarsest: usize,
+    torque_constant: f64,
+    coulomb: f64,
+    supply: f64,
+    /// Position, velocity and current.
+    state: [f64; 3],
+}
+
+impl Node for DcMotor {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        let voltage = io.read::<Real>(VOLTAGE).value.clamp(-self.supply, self.supply);
+        let load = io.read::<Real>(LOAD).value;
+        for _ in 0..passed_periods(cycle) {
+            if self.coulomb == 0.0 {
+                self.state = stepped(&self.turns[0], &self.state, [voltage, load]);
+            } else {
+                self.rub(voltage, load);
+            }
+        }
+        for (at, number) in self.state.iter().enumerate() {
+            io.write::<Real>(SHOWN + at).value = *number;
+            io.signal(at)[0] = *number;
+        }
+        Ok(())
+    }
+
+    fn at_rest(&self) -> bool {
+        self.state[VELOCITY].abs() < REST_RAD_PER_S
+    }
+}
+
+fn stepped(held: &HeldSystem, state: &[f64; 3], inputs: [f64; 2]) -> [f64; 3] {
+    let mut next = [0.0; 3];
+    held.step(state, &inputs, &mut next);
+    next
+}
+
+impl DcMotor {
+    /// Goes on by a period with dry friction.
+    fn rub(&mut self, voltage: f64, load: f64) {
+        let mut left = PARTS;
+        for _ in 0..CHANGES_MAX {
+            left = self.until_change(self.friction(load), left, voltage, load);
+            if left == 0 {
+                return;
+            }
+        }
+        self.state[VELOCITY] = 0.0;
+        for (level, held) in self.sticks.iter().enumerate() {
+            if left & (PARTS >> level) != 0 {
+                self.state = stepped(held, &self.state, [voltage, load]);
+            }
+        }
+    }
+
+    /// The torque that would turn it from standstill without dry friction.
+    fn torque(&self, state: &[f64; 3], load: f64) -> f64 {
+        self.torque_constant * state[CURRENT] - load
+    }
+
+    fn friction(&self, load: f64) -> Friction {
+        let (velocity, torque) = (self.state[VELOCITY], self.torque(&self.state, load));
+        match velocity == 0.0 {
+            true if torque.abs() <= self.coulomb => Friction::Holds,
+            true => Friction::Brakes(torque.signum()),
+            false => Friction::Brakes(velocity.signum()),
+        }
+    }
+
+    /// Goes on until friction changes, at most by so many parts of a period; how many are left.
+    fn until_change(&mut self, friction: Friction, parts: u32, voltage: f64, load: f64) -> u32 {
+        let (steps, against) = match friction {
+            Friction::Holds => (&self.sticks, load),
+            Friction::Brakes(sign) => (&self.turns, load + sign * self.coulomb),
+        };
+        let step = |state: &[f64; 3], level| stepped(&steps[level], state, [voltage, against]);
+        let is_same = |next: &[f64; 3]| match friction {
+            Friction::Holds => self.torque(next, load).abs() <= self.coulomb,
+            Friction::Brakes(sign) => sign * next[VELOCITY] >= 0.0,
+        };
+        let (mut state, mut left) = (self.state, parts);
+        for level in self.coarsest..=LEVELS {
+            let size = PARTS >> level;
+            while left >= size {
+                let next = step(&state, level);
+                if !is_same(&next) {
+                    break;
+                }
+                (state, left) = (next, left - size);
+            }
+        }
+        if left > 0 {
+            // It changes in the smallest part that comes next.
+            (state, left) = (step(&state, LEVELS), left - 1);
+            if friction != Friction::Holds {
+                state[VELOCITY] = 0.0;
+            }
+        }
+        self.state = state;
+        left
+    }
+}
+
+#[cfg(test)]
+mod tests;
