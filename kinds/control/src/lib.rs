@@ -2,6 +2,7 @@
 //! on plain numbers ([`Real`](sinew_core::Real)) and flags ([`Flag`](sinew_core::Flag)).
 
 mod biquad;
+mod cart_pendulum;
 mod constant;
 mod dc_motor;
 mod deadband;
@@ -33,6 +34,7 @@ use sinew_core::NodeEntry;
 /// Every kind, one row each.
 pub const NODES: &[NodeEntry] = &[
     biquad::NODE,
+    cart_pendulum::NODE,
     constant::NODE,
     dc_motor::NODE,
     deadband::NODE,

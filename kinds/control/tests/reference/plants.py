@@ -87,3 +87,60 @@ def two_mass(jm, jl, k, d, bm, bl, period, inputs):
     a = [[0, 1, 0, 0], [-k / jm, -(d + bm) / jm, k / jm, d / jm],
          [0, 0, 0, 1], [k / jl, d / jl, -k / jl, -(d + bl) / jl]]
     return after_each_period(a, [[0, 0], [1 / jm, 0], [0, 0], [0, -1 / jl]], period, inputs)
+
+
+def cart_pendulum(cart, load, rope, rub, swing, g, end, angle, period, inputs):
+    """Two bodies in the plane, and the force of the rope that keeps them apart. The state: place
+    and speed of the cart, then of the load."""
+    state = np.array([0, 0, rope * np.sin(angle), -rope * np.cos(angle), 0, 0], dtype=float)
+    found = []
+
+    def solved(x, force, wind, held):
+        """Acceleration of the cart and of the load; then what pushes the cart."""
+        place, speed = x[2:4] - [x[0], 0], x[4:6] - [x[1], 0]
+        along = place / rope
+        across = np.array([-along[1], along[0]])
+        rate = speed @ across / rope
+        twist = -swing * rate / rope
+        matrix = np.array([[cart, 0, 0, -along[0]], [0, load, 0, along[0]],
+                           [0, 0, load, along[1]], [-along[0], along[0], along[1], 0]])
+        right = np.array([force - rub * x[1] - twist * across[0], wind + twist * across[0],
+                          twist * across[1] - load * g, -rope * rate * rate])
+        if held:
+            matrix[0] = [1, 0, 0, 0]
+            right[0] = 0
+        a, ax, ay, tension = np.linalg.solve(matrix, right)
+        push = force - rub * x[1] + tension * along[0] - twist * across[0]
+        return [a, ax, ay], push
+
+    for force, wind in inputs:
+        now = 0.0
+        while now < period:
+            side = np.sign(state[0])
+            held = abs(state[0]) >= end and state[1] == 0.0 and \
+                solved(state, force, wind, True)[1] * side >= 0
+
+            def rates(_, x):
+                a, ax, ay = solved(x, force, wind, held)[0]
+                return [x[1], a, x[4], x[5], ax, ay]
+
+            def change(_, x):
+                return solved(x, force, wind, True)[1] * side if held else end - abs(x[0])
+
+            change.terminal, change.direction = True, -1
+            way = solve_ivp(rates, (now, period), state, method="DOP853", events=change,
+                            rtol=1e-12, atol=1e-14)
+            now, state = way.t[-1], way.y[:, -1].copy()
+            if way.status == 1 and not held:
+                along = (state[2:4] - [state[0], 0]) / rope
+                state[4:6] -= (state[4:6] @ along) * along
+                state[0], state[1] = np.copysign(end, state[0]), 0.0
+            elif way.status == 1:
+                # It is pulled away: not held in what is left of the period.
+                state[1] = -side * 1e-15
+        found.append(state)
+    x, v, px, py, vx, vy = np.array(found).T
+    theta = np.unwrap(np.arctan2(px - x, -py))
+    theta += 2 * np.pi * np.round((angle - theta[0]) / (2 * np.pi))
+    rate = ((vx - v) * -py + vy * (px - x)) / rope**2
+    return [x, v, theta, rate]

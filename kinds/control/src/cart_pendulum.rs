@@ -1,0 +1,297 @@
+//! Kind `cart_pendulum`: a trolley on a track with a load on a rope, or a pendulum on a cart,
+//! simulated.
+
+use sinew_core::catalogue::{
+    Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal, Unit,
+};
+use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};
+
+use super::lost::passed_periods;
+
+const FORCE: usize = 0;
+const DISTURBANCE: usize = 1;
+/// The first of four outputs, which show the state in its order; signals stand from 0.
+const SHOWN: usize = 2;
+/// The signal of the ends of the track.
+const AT_END: usize = 4;
+
+/// In the state.
+const POSITION: usize = 0;
+const VELOCITY: usize = 1;
+
+/// Position, velocity, angle and angular velocity.
+type State = [f64; 4];
+
+/// Slower, cart and load are at rest.
+const REST_M_PER_S: f64 = 0.01;
+
+/// The part of its own time that passes in a step; that to the power of 4 is the part that is wrong
+/// in a unit of its own time, less than 1e-12 with the 1 / 120 before it.
+const STEP_MAX: f64 = 2e-3;
+/// Most steps in a period: a step takes some 0.2 us.
+const STEPS_MAX: f64 = 256.0;
+/// Most steps in a cycle that catches up.
+const CAUGHT_UP_MAX: u64 = 4096;
+/// So often a cart may come to an end of its track, or leave it, in a step; what is left of the
+/// step then does not happen.
+const CHANGES_MAX: usize = 8;
+/// By so many halves of a step the moment is found at which it comes there.
+const HALVES: usize = 40;
+
+const fn number(
+    name: &'static str,
+    doc: &'static str,
+    unit: &'static str,
+    (min, max): (f64, f64),
+    default: &'static str,
+) -> Parameter {
+    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
+}
+
+const DAMPING: (f64, f64) = (0.0, 1e6);
+
+const fn output(name: &'static str, doc: &'static str, unit: &'static str) -> Port {
+    Port::output(name, doc, Real::TYPE).optional().unit(Unit::Of(unit))
+}
+
+/// What the compiler knows of the kind.
+const INFO: Kind = Kind {
+    name: "cart_pendulum",
+    runs_in: RunsIn::Realtime,
+    doc: "A simulated trolley with a load on a rope, as of a crane: the machine. The rope is stiff \
+          and has no mass, so that with 'initial_angle_deg: 180' it is the pendulum that stands \
+          upright on a cart (Astrom, Murray, Feedback Systems, 2nd ed., 3.2). Angle 0 hangs \
+          straight down, a positive one is on the side of positive positions; it counts turns. \
+          Each cycle the full equations go on by a period in which force and disturbance are held \
+          (Runge-Kutta of order 4 in fixed steps, some 1e-9 of a number wrong after some seconds), \
+          and by lost periods too, 999 or 4096 steps of them at most; its outputs are where that \
+          ends. The track goes from -track_m / 2 to track_m / 2. At an end the cart stops at once, \
+          the load swings on, and the cart stays there until something pulls it away. The safe \
+          value 'off' is no force: the cart rolls out. At rest the cart is slower than 0.01 m/s, \
+          and so would the load be at its lowest point.",
+    ports: &[
+        Port::input("force", "Force of the drive on the cart.", Real::TYPE)
+            .unit(Unit::Of("N"))
+            .safe(&[SafeValue { name: "off", doc: "No force: the cart rolls out." }]),
+        Port::input("disturbance", "Horizontal force on the load, such as wind.", Real::TYPE)
+            .unit(Unit::Of("N"))
+            .optional(),
+        output("position", "Where the cart is; 0 is the middle of the track.", "m"),
+        output("velocity", "How fast the cart moves.", "m/s"),
+        output("angle", "Angle of the rope; 0 hangs straight down.", "rad"),
+        output("angular_velocity", "How fast the angle changes.", "rad/s"),
+    ],
+    parameters: &[
+        number("cart_kg", "Mass of the cart.", "kg", (1e-3, 1e6), "10"),
+        number("load_kg", "Mass of the load.", "kg", (1e-3, 1e6), "20"),
+        number("rope_m", "From the cart to the middle of the load.", "m", (1e-2, 1e3), "1.5"),
+        number("cart_damping_n_s_per_m", "Friction by speed.", "N s/m", DAMPING, "20"),
+        number("swing_damping_n_m_s_per_rad", "Friction by speed.", "N m s/rad", DAMPING, "0.5"),
+        number("gravity_m_per_s2", "It pulls down.", "m/s2", (0.0, 100.0), "9.81"),
+        number("track_m", "From one end of the track to the other.", "m", (1e-2, 1e5), "6"),
+        number(
+            "initial_angle_deg",
+            "Angle at the start. At 180 it stands upright; rounding lets it fall after seconds.",
+            "deg",
+            (-360.0, 360.0),
+            "0",
+        ),
+    ],
+    signals: &[
+        Signal::new("position_m", "Where the cart is.", "m", 1),
+        Signal::new("velocity_m_per_s", "How fast the cart moves.", "m/s", 1),
+        Signal::new("angle_rad", "Angle of the rope; 0 hangs straight down.", "rad", 1),
+        Signal::new("angular_velocity_rad_per_s", "How fast the angle changes.", "rad/s", 1),
+        Signal {
+            labels: &["no", "at the lower end", "at the upper end"],
+            ..Signal::new("at_end", "Whether the cart stands at an end of its track.", "", 1)
+        },
+    ],
+};
+
+/// The kind's row in the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: Some(safe) };
+
+/// A zeroed message is the one safe value.
+fn safe(_port: usize, _safe: usize, _message: &mut [u8]) {}
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let plant = CartPendulum {
+        cart_kg: parameters.number("cart_kg"),
+        load_kg: parameters.number("load_kg"),
+        rope_m: parameters.number("rope_m"),
+        cart_damping: parameters.number("cart_damping_n_s_per_m"),
+        swing_damping: parameters.number("swing_damping_n_m_s_per_rad"),
+        gravity: parameters.number("gravity_m_per_s2"),
+        end_m: parameters.number("track_m") / 2.0,
+        steps: 1,
+        step_s: 0.0,
+        state: [0.0, 0.0, parameters.number("initial_angle_deg").to_radians(), 0.0],
+    };
+    let (period_s, pace) = (parameters.period_ns as f64 * 1e-9, plant.pace());
+    let steps = (period_s * pace / STEP_MAX).ceil().max(1.0);
+    if steps > STEPS_MAX {
+        let most = STEPS_MAX * STEP_MAX / pace;
+        return Err(fault!(
+            "cart and load are too fast for the period: they change within {:.1e} s, so it must \
+             be at most {most:.1e} s and is {period_s:.1e} s; shorten it, lengthen rope_m, make \
+             cart and load heavier, or lower the damping",
+            1.0 / pace
+        ));
+    }
+    Ok(Box::new(CartPendulum { steps: steps as u64, step_s: period_s / steps, ..plant }))
+}
+
+struct CartPendulum {
+    cart_kg: f64,
+    load_kg: f64,
+    rope_m: f64,
+    /// N s/m
+    cart_damping: f64,
+    /// N m s/rad
+    swing_damping: f64,
+    /// m/s2
+    gravity: f64,
+    /// From the middle of the track to an end.
+    end_m: f64,
+    /// In a period.
+    steps: u64,
+    step_s: f64,
+    state: State,
+}
+
+/// What is held in a period, N.
+#[derive(Clone, Copy)]
+struct Forces {
+    cart: f64,
+    load: f64,
+}
+
+impl Node for CartPendulum {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        let [cart, load] = [FORCE, DISTURBANCE].map(|port| io.read::<Real>(port).value);
+        let steps = passed_periods(cycle).min((CAUGHT_UP_MAX / self.steps).max(1)) * self.steps;
+        for _ in 0..steps {
+            self.step(Forces { cart, load });
+        }
+        for (at, number) in self.state.iter().enumerate() {
+            io.write::<Real>(SHOWN + at).value = *number;
+            io.signal(at)[0] = *number;
+        }
+        io.signal(AT_END)[0] = match self.state[POSITION] {
+            lower if lower <= -self.end_m => 1.0,
+            upper if upper >= self.end_m => 2.0,
+            _ => 0.0,
+        };
+        Ok(())
+    }
+
+    fn at_rest(&self) -> bool {
+        let [_, velocity, angle, angular_velocity] = self.state;
+        // The square of how fast the load will be where it is lowest.
+        let fall = 2.0 * self.gravity * self.rope_m * (1.0 - angle.cos());
+        let swing = (self.rope_m * angular_velocity).powi(2) + fall;
+        velocity.abs() < REST_M_PER_S && swing < REST_M_PER_S * REST_M_PER_S
+    }
+}
+
+impl CartPendulum {
+    /// How fast anything changes by itself, 1/s: the swing, and both frictions.
+    fn pace(&self) -> f64 {
+        let both = 1.0 + self.load_kg / self.cart_kg;
+        let swing = self.swing_damping / (self.load_kg * self.rope_m * self.rope_m);
+        (self.gravity / self.rope_m * both).sqrt() + self.cart_damping / self.cart_kg + swing * both
+    }
+
+    fn step(&mut self, forces: Forces) {
+        let mut left_s = self.step_s;
+        for _ in 0..CHANGES_MAX {
+            left_s -= self.until_change(left_s, forces);
+            if left_s <= 0.0 {
+                return;
+            }
+        }
+    }
+
+    /// Goes on until the cart comes to an end of its track or leaves it, or for the time that is
+    /// given; how long that was.
+    fn until_change(&mut self, time_s: f64, forces: Forces) -> f64 {
+        let is_held = self.is_held(&self.state, forces);
+        let after = |time_s| self.after(time_s, forces, is_held);
+        let is_same = |state: &State| match is_held {
+            true => self.is_held(state, forces),
+            false => state[POSITION].abs() <= self.end_m,
+        };
+        let all = after(time_s);
+        if is_same(&all) {
+            self.state = all;
+            return time_s;
+        }
+        let (mut same_s, mut changed_s) = (0.0, time_s);
+        for _ in 0..HALVES {
+            let half_s = f64::midpoint(same_s, changed_s);
+            let is_before = is_same(&after(half_s));
+            *if is_before { &mut same_s } else { &mut changed_s } = half_s;
+        }
+        self.state = after(changed_s);
+        if !is_held {
+            self.stop();
+        }
+        changed_s
+    }
+
+    /// Whether the cart stands at an end of its track and is pressed against it.
+    fn is_held(&self, state: &State, forces: Forces) -> bool {
+        let [position, velocity, ..] = *state;
+        let is_there = position.abs() >= self.end_m && velocity == 0.0;
+        is_there && self.rates(state, forces, false)[VELOCITY] * position.signum() >= 0.0
+    }
+
+    /// The end of the track takes all speed from the cart. It acts on the load through the rope
+    /// only, so what the load has of speed across the rope it keeps.
+    fn stop(&mut self) {
+        let [position, velocity, angle, angular_velocity] = &mut self.state;
+        *angular_velocity += *velocity * angle.cos() / self.rope_m;
+        *velocity = 0.0;
+        *position = self.end_m.copysign(*position);
+    }
+
+    /// The change of the state per second.
+    fn rates(&self, state: &State, forces: Forces, is_held: bool) -> State {
+        let [_, velocity, angle, angular_velocity] = *state;
+        let (sin, cos) = angle.sin_cos();
+        let (load_kg, rope_m) = (self.load_kg, self.rope_m);
+        // What friction of the swing puts across the rope, N.
+        let rub = self.swing_damping * angular_velocity / rope_m;
+        let acceleration = match is_held {
+            true => 0.0,
+            false => {
+                let across = load_kg * self.gravity * sin + rub - forces.load * cos;
+                let along = load_kg * rope_m * angular_velocity * angular_velocity * sin;
+                let ahead = forces.cart + forces.load - self.cart_damping * velocity;
+                (ahead + along + across * cos) / (self.cart_kg + load_kg * sin * sin)
+            }
+        };
+        let swing = (forces.load * cos - rub) / load_kg - self.gravity * sin - acceleration * cos;
+        [velocity, acceleration, angular_velocity, swing / rope_m]
+    }
+
+    /// The state after some time: a step of the classic method of Runge and Kutta.
+    fn after(&self, time_s: f64, forces: Forces, is_held: bool) -> State {
+        let rates = |state: &State| self.rates(state, forces, is_held);
+        let half_s = time_s / 2.0;
+        let one = rates(&self.state);
+        let two = rates(&moved(&self.state, &one, half_s));
+        let three = rates(&moved(&self.state, &two, half_s));
+        let four = rates(&moved(&self.state, &three, time_s));
+        let sum = std::array::from_fn(|at| one[at] + 2.0 * (two[at] + three[at]) + four[at]);
+        moved(&self.state, &sum, time_s / 6.0)
+    }
+}
+
+fn moved(state: &State, rates: &State, time_s: f64) -> State {
+    std::array::from_fn(|at| state[at] + rates[at] * time_s)
+}
+
+#[cfg(test)]
+mod tests;
