@@ -84,21 +84,35 @@ impl Scalar {
     /// If the bytes are too few.
     pub fn put(self, number: f64, bytes: &mut [u8]) {
         let mut put = |value: &[u8]| bytes[..value.len()].copy_from_slice(value);
-        // `f64::round` needs the standard library. A cast cuts, and holds the limits of its type.
-        let whole = number + if number < 0.0 { -0.5 } else { 0.5 };
         match self {
-            Scalar::U8 => put(&(whole as u8).to_ne_bytes()),
-            Scalar::I8 => put(&(whole as i8).to_ne_bytes()),
-            Scalar::U16 => put(&(whole as u16).to_ne_bytes()),
-            Scalar::I16 => put(&(whole as i16).to_ne_bytes()),
-            Scalar::U32 => put(&(whole as u32).to_ne_bytes()),
-            Scalar::I32 => put(&(whole as i32).to_ne_bytes()),
-            Scalar::U64 => put(&(whole as u64).to_ne_bytes()),
-            Scalar::I64 => put(&(whole as i64).to_ne_bytes()),
+            Scalar::U8 => put(&(nearest(number) as u8).to_ne_bytes()),
+            Scalar::I8 => put(&(nearest(number) as i8).to_ne_bytes()),
+            Scalar::U16 => put(&(nearest(number) as u16).to_ne_bytes()),
+            Scalar::I16 => put(&(nearest(number) as i16).to_ne_bytes()),
+            Scalar::U32 => put(&(nearest(number) as u32).to_ne_bytes()),
+            Scalar::I32 => put(&(nearest(number) as i32).to_ne_bytes()),
+            Scalar::U64 => put(&(nearest(number) as u64).to_ne_bytes()),
+            Scalar::I64 => put(&(nearest(number) as i64).to_ne_bytes()),
             Scalar::F32 => put(&(number as f32).to_ne_bytes()),
             Scalar::F64 => put(&number.to_ne_bytes()),
             Scalar::Bool => put(&[u8::from(number != 0.0)]),
         }
+    }
+}
+
+/// The whole number that is nearest, away from zero between two: a cast cuts, and holds the limits
+/// of its type. `f64::round` needs the standard library.
+fn nearest(number: f64) -> f64 {
+    // From 2^52 on every number is whole, and half of one more is none that a double can hold.
+    if number.abs() >= (1u64 << 52) as f64 {
+        return number;
+    }
+    let cut = number as i64 as f64;
+    // Exact, and less than one.
+    match number - cut {
+        rest if rest >= 0.5 => cut + 1.0,
+        rest if rest <= -0.5 => cut - 1.0,
+        _ => cut,
     }
 }
 
@@ -248,4 +262,36 @@ macro_rules! message_type {
             hash: $crate::message::type_hash(stringify!($name), SIZE, FIELDS),
         }
     }};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_takes_the_nearest_that_it_can_hold() {
+        let put = |scalar: Scalar, number: f64| {
+            let mut bytes = [0; 8];
+            scalar.put(number, &mut bytes);
+            scalar.number(&bytes)
+        };
+        let odd = ((1u64 << 52) + 1) as f64;
+        let below_half = 0.5_f64.next_down();
+        let rows = [
+            (Scalar::U8, 2.5, 3.0),
+            (Scalar::U8, 300.0, 255.0),
+            (Scalar::U8, -1.0, 0.0),
+            (Scalar::I8, -2.5, -3.0),
+            (Scalar::I16, -40_000.0, -32_768.0),
+            (Scalar::I32, below_half, 0.0),
+            (Scalar::I32, -below_half, 0.0),
+            (Scalar::U64, odd, odd),
+            (Scalar::I64, -odd, -odd),
+            (Scalar::U64, 1e300, u64::MAX as f64),
+            (Scalar::Bool, 0.1, 1.0),
+        ];
+        for (scalar, number, held) in rows {
+            assert_eq!(put(scalar, number), Some(held), "{scalar:?} of {number}");
+        }
+    }
 }
