@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use sinew_plan::Span;
+
 /// Bytes of text that a fault can hold; what is longer is cut.
 pub const TEXT_MAX: usize = 232;
 
@@ -59,6 +61,8 @@ impl Cause {
 pub struct Fault {
     /// What sort.
     pub cause: Cause,
+    /// Where in the spec its reason stands, if a node could not be made of what stands there.
+    pub span: Option<Span>,
     text: [u8; TEXT_MAX],
     len: usize,
 }
@@ -66,10 +70,16 @@ pub struct Fault {
 impl Fault {
     /// A fault with a text; does not allocate.
     pub fn new(cause: Cause, text: fmt::Arguments<'_>) -> Fault {
-        let mut fault = Fault { cause, text: [0; TEXT_MAX], len: 0 };
+        let mut fault = Fault { cause, span: None, text: [0; TEXT_MAX], len: 0 };
         // Cutting a text that is too long is the only failure, and `write_str` does not report it.
         let _ = fmt::write(&mut fault, text);
         fault
+    }
+
+    /// The same, with the place in the spec: what `make` says of a value is shown there.
+    #[must_use]
+    pub fn at(self, span: Span) -> Fault {
+        Fault { span: Some(span), ..self }
     }
 
     /// What went wrong, where, and what to change.

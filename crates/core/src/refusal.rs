@@ -43,7 +43,7 @@ impl Refusal {
 
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Refusal {
-        Refusal::of_node(fault.text(), "")
+        Refusal { span: fault.span, ..Refusal::of_node(fault.text(), "") }
     }
 }
 
@@ -51,5 +51,18 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         if self.help.is_empty() { Ok(()) } else { write!(f, "; {}", self.help) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_stands_where_its_fault_says() {
+        let span = Span { source: 0, start: 7, len: 3 };
+        let refusal = Refusal::from(crate::fault!("too much").at(span));
+        assert_eq!((refusal.span, refusal.message.as_str()), (Some(span), "too much"));
+        assert_eq!(Refusal::from(crate::fault!("too much")).span, None);
     }
 }
