@@ -104,7 +104,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("crates/otlp/src", &[&["context"], &["message", "sampler"], &["settings"], &["collector"]]),
-    ("crates/plan/src", &[&["item", "secrets"], &["catalogue"], &["plan"]]),
+    ("crates/plan/src", &[&["duration", "item", "secrets"], &["catalogue"], &["plan"]]),
     (
         "crates/recording/src",
         &[

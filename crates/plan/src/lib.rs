@@ -4,11 +4,13 @@
 //! parameters are YAML, so its tree stands here too ([`Item`]); the parser is the compiler's.
 
 pub mod catalogue;
+mod duration;
 mod item;
 pub mod plan;
 mod secrets;
 mod units;
 
+pub use duration::{duration_ns, duration_text};
 pub use item::{Data, Entry, Item, LinePlaces, LineStarts};
 pub use secrets::{Brought, HIDDEN, Secrets, Wanted};
 

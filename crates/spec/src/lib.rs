@@ -54,9 +54,9 @@ pub use rules::catalogue_errors;
 pub use schema::schema;
 pub use sinew_plan::{
     Brought, Data, Entry, GuestImage, HIDDEN, Item, LineStarts, Secrets, Span, Wanted, catalogue,
-    plan,
+    duration_ns, duration_text, plan,
 };
-pub use value::{duration_ns, duration_text, expected};
+pub use value::expected;
 pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX, item_json};
 
 /// A spec and what the command line changes in it.

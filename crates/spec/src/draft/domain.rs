@@ -1,14 +1,14 @@
 //! Domains as the user wrote them: realtime ones, and [services](super::service).
 
 use sinew_plan::plan::{self, Guest, Overrun};
-use sinew_plan::{Entry, Item, Span};
+use sinew_plan::{Entry, Item, Span, duration_text};
 
 use super::requires::{self, Required};
 use super::service::{self, Service};
 use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, check_name};
 use crate::keys::{self, Policy, Trigger};
-use crate::value::{duration_text, scalar};
+use crate::value::scalar;
 
 /// A domain.
 pub(crate) struct Domain<'a> {

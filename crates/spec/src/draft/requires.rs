@@ -1,10 +1,9 @@
 //! What the user wrote behind `requires`.
 
-use sinew_plan::Span;
+use sinew_plan::{Span, duration_text};
 use sinew_plan::plan::{Bound, Isolation};
 
 use crate::fields::Fields;
-use crate::value::duration_text;
 
 /// A requirement, and where it stands.
 pub(crate) type Required = (Bound, Span);

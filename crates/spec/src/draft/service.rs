@@ -1,6 +1,6 @@
 //! Service domains as the user wrote them: how often they come back, and what they may use.
 
-use sinew_plan::Span;
+use sinew_plan::{Span, duration_text};
 use sinew_plan::plan::{
     self, Board, Flows, Guest, PoolSize, Restart, RestartPolicy, ServiceLimits,
 };
@@ -8,7 +8,7 @@ use sinew_plan::plan::{
 use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, NumberOrAuto};
 use crate::keys;
-use crate::value::{duration_text, size_text};
+use crate::value::size_text;
 
 /// What a service domain says of itself.
 pub(crate) struct Service {

@@ -2,11 +2,11 @@
 
 use serde_json::{Value as Json, json};
 use sinew_plan::catalogue::Direction;
+use sinew_plan::duration_text;
 use sinew_plan::plan::{Delivery, Link, Plan};
 
 use super::{Firewall, On, ThreadWaits, WaitsFor, direction, why};
 use crate::picture::{count, delivery_text};
-use crate::value::duration_text;
 
 /// Why the core cannot wait for who observes it.
 const OBSERVING: &str = "the core leaves a record of each cycle, which they read, slow or not, in \

@@ -2,13 +2,14 @@
 
 use serde_json::{Value as Json, json};
 use sinew_plan::catalogue::ParameterValue;
+use sinew_plan::duration_text;
 use sinew_plan::plan::{
     Delivery, Domain, FlowLink, Host, Link, LinkTuning, Node, Overrun, Plan, PoolSize, Realtime,
     Release, RemoteCall, RemoteEnd, RemoteLink, Requirement, Restart, Role, ServiceDomain,
     ServiceLimits, Thread,
 };
 
-use crate::value::{duration_text, size_text};
+use crate::value::size_text;
 use crate::yaml::item_json;
 
 /// The whole plan; nodes, links and threads refer to each other by name.

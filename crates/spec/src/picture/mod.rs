@@ -8,6 +8,7 @@ mod svg;
 mod text;
 
 pub use json::json;
+use sinew_plan::duration_text;
 use sinew_plan::plan::{
     Delivery, Domain, Full, Link, Overrun, Plan, Release, RemoteCall, RemoteLink, Restart,
     RestartPolicy, Role, ServiceDomain, ServiceLimits, Thread,
@@ -15,7 +16,7 @@ use sinew_plan::plan::{
 pub use svg::{Escaped, svg};
 pub use text::{summary, text, wrap};
 
-use crate::value::{duration_text, size_text};
+use crate::value::size_text;
 
 /// How much of everything there is.
 fn counts(plan: &Plan) -> String {
