@@ -46,7 +46,7 @@ pub fn kinds() -> Kinds {
     #[cfg(feature = "ros2")]
     let services = [services, sinew_ros2::SERVICES.to_vec()].concat();
     Kinds {
-        nodes: sinew_robot::NODES.to_vec(),
+        nodes: [sinew_robot::NODES, sinew_control_kinds::NODES].concat(),
         services,
         flows: sinew_flows::FLOWS.to_vec(),
         lens: Some(sinew_flows::LENS),

@@ -54,8 +54,8 @@ impl Scalar {
         }
     }
 
-    /// The number at the beginning of these bytes, in the order of this machine; true is 1. Of whole
-    /// numbers beyond 2^53 the last digits go. `None` if the bytes are too few.
+    /// The number at the beginning of these bytes, in the order of this machine; true is 1. Of
+    /// whole numbers beyond 2^53 the last digits go. `None` if the bytes are too few.
     pub fn number(self, bytes: &[u8]) -> Option<f64> {
         macro_rules! number {
             ($ty:ty) => {
@@ -77,8 +77,8 @@ impl Scalar {
         })
     }
 
-    /// Puts a number at the beginning of these bytes, as [`Scalar::number`] reads it. A whole number
-    /// takes the nearest that it can hold; anything but zero is true.
+    /// Puts a number at the beginning of these bytes, as [`Scalar::number`] reads it. A whole
+    /// number takes the nearest that it can hold; anything but zero is true.
     ///
     /// # Panics
     /// If the bytes are too few.
@@ -169,8 +169,8 @@ const fn fold(mut hash: u32, bytes: &[u8]) -> u32 {
     hash
 }
 
-/// True or false, as a message holds it. Rust's own `bool` would make most bytes of a peer undefined
-/// behaviour; here anything but zero is true.
+/// True or false, as a message holds it. Rust's own `bool` would make most bytes of a peer
+/// undefined behaviour; here anything but zero is true.
 #[derive(Clone, Copy, Default)]
 #[cfg_attr(
     feature = "zerocopy",

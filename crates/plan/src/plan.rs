@@ -329,7 +329,7 @@ pub struct FlowLink {
 
 /// The one number of a writer's message that crosses a link in place of the whole message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct MessagePart {
     /// As the spec names it: `position_rad`, or `force_n[2]`.
     pub field: String,
     /// Bytes from the start of the message.
@@ -348,7 +348,7 @@ pub struct Link {
     /// What crosses.
     pub message: &'static MessageType,
     /// What of the writer's message that is, if not all of it: only between nodes of the core.
-    pub part: Option<Part>,
+    pub part: Option<MessagePart>,
     /// Whether both ends share a thread: then the link is a plain slot, and of the options below
     /// only `delay` has a meaning.
     pub fused: bool,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use sinew_plan::Span;
 use sinew_plan::catalogue::{ANY_MESSAGE, Direction, MessageType, PACKET, Port, Scalar};
-use sinew_plan::plan::{Delivery, End, Part};
+use sinew_plan::plan::{Delivery, End, MessagePart};
 
 use crate::blocks::{Behind, Count, Found, MOST, behind, find};
 use crate::draft::{Draft, Inner, Link};
@@ -22,7 +22,7 @@ pub(crate) struct Joined<'a, 'd> {
     /// What crosses: where one end takes any message, the other says which.
     pub(crate) message: &'static MessageType,
     /// What of the writer's message that is, if not all of it.
-    pub(crate) part: Option<Part>,
+    pub(crate) part: Option<MessagePart>,
     pub(crate) link: &'d Link<'a>,
 }
 
@@ -162,10 +162,11 @@ impl Joiner<'_, '_> {
         sent: &MessageType,
         taken: &MessageType,
         link: &Link<'_>,
-    ) -> Result<Option<Part>, ()> {
+    ) -> Result<Option<MessagePart>, ()> {
         let Some(named) = link.field else {
             let whole = lone(sent).zip(lone(taken)).filter(|(sent, taken)| sent != taken);
-            let part = |(scalar, _)| Part { field: sent.fields[0].name.into(), offset: 0, scalar };
+            let part =
+                |(scalar, _)| MessagePart { field: sent.fields[0].name.into(), offset: 0, scalar };
             return Ok(whole.filter(|&(_, taken)| taken == Scalar::F64).map(part));
         };
         let report = self.draft.report;
@@ -180,7 +181,7 @@ impl Joiner<'_, '_> {
         };
         let scalar = field.scalar;
         match lone(taken) {
-            Some(other) if other == scalar || other == Scalar::F64 => Ok(Some(Part {
+            Some(other) if other == scalar || other == Scalar::F64 => Ok(Some(MessagePart {
                 field: named.text.to_owned(),
                 offset: field.offset + at * scalar.bytes(),
                 scalar,

@@ -30,15 +30,7 @@ const TYPES: [(&str, Scalar); 11] = [
 ];
 
 /// Words that Rust, Python, C or C++ keep for themselves, and so no name of a message or field.
-const RESERVED: &str = "Self abstract alignas alignof and as asm assert async auto await become bool \
-    box break case catch char class concept const constexpr continue crate def default del delete \
-    do double dyn elif else enum except explicit export extern false final finally float fn for \
-    friend from gen global goto if impl import in inline int is lambda let long loop macro match \
-    mod move mut mutable namespace new noexcept nonlocal not nullptr operator or override pass \
-    priv private protected pub public raise ref register requires restrict return self short \
-    signed sizeof static struct super switch template this throw trait true try type typedef \
-    typeid typename typeof union unsafe unsigned unsized use using virtual void volatile where \
-    while with xor yield None True False";
+const RESERVED: &str = include_str!("reserved.txt");
 
 /// The messages that a graph declares.
 #[derive(Default)]
@@ -170,7 +162,7 @@ fn check(named: Named<'_>, what: &str, report: &Report) -> bool {
         && text.len() <= NAME_LEN_MAX
         && text.chars().all(sign)
         && !text.contains("__");
-    let reserved = RESERVED.split_whitespace().any(|word| word == text);
+    let reserved = RESERVED.lines().any(|word| word == text);
     if !shaped || reserved {
         let shown: String = text.chars().take(NAME_LEN_MAX).collect();
         let help = match reserved {

@@ -58,7 +58,7 @@ const INFO: Kind = Kind {
         .or("[]")
         .doc(
             "For that shape b0, b1, b2, a1 and a2: out is b0 in + b1 in' + b2 in'' - a1 out' - \
-             a2 out'', where ' is one cycle ago and '' two. Refused if its answers do not die away.",
+             a2 out'', where ' is one cycle ago and '' two. Refused if it is not stable.",
         ),
         INITIAL,
     ],

@@ -6,7 +6,7 @@ use sinew_core::catalogue::{
 };
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};
 
-use super::lost::passed_periods;
+use super::passed::passed_periods;
 
 const FORCE: usize = 0;
 const DISTURBANCE: usize = 1;

@@ -6,7 +6,7 @@ use sinew_core::catalogue::{
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};
 
 use super::linear::{DenseMatrix, HeldSystem};
-use super::lost::passed_periods;
+use super::passed::passed_periods;
 
 const VOLTAGE: usize = 0;
 const LOAD: usize = 1;

@@ -3,7 +3,7 @@
 use sinew_core::catalogue::{Bool, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Flag, Fresh, Io, Message, Node, NodeEntry, Parameters};
 
-use crate::passed::passed_ns;
+use super::passed::passed_ns;
 
 const IN: usize = 0;
 const OUT: usize = 1;

@@ -3,7 +3,7 @@
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, Real};
 
-use crate::passed::passed_s;
+use super::passed::passed_s;
 
 const IN: usize = 0;
 const OUT: usize = 1;

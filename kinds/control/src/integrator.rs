@@ -5,7 +5,7 @@ use sinew_core::{
     Cycle, Fault, Flag, Fresh, Io, Message, Node, NodeEntry, Parameters, Real, fault,
 };
 
-use crate::passed::passed_s;
+use super::passed::passed_s;
 
 const IN: usize = 0;
 const OUT: usize = 1;

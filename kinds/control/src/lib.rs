@@ -15,7 +15,6 @@ mod hysteresis;
 mod integrator;
 mod limit;
 mod linear;
-mod lost;
 mod lowpass;
 mod notch;
 mod passed;

@@ -5,7 +5,7 @@ use sinew_core::{
     Cycle, Fault, Flag, Fresh, Io, Message, Node, NodeEntry, Parameters, Real, fault,
 };
 
-use crate::passed::passed_ns;
+use super::passed::passed_ns;
 
 const IN: usize = 0;
 const ALIVE: usize = 1;

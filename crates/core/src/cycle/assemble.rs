@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use sinew_plan::catalogue::{Direction, Scalar};
-use sinew_plan::plan::{End, Link, Node as PlanNode, Part, Plan, Release as PlanRelease};
+use sinew_plan::plan::{End, Link, MessagePart, Node as PlanNode, Plan, Release as PlanRelease};
 
 use super::executor::Executor;
 use super::finite::Finite;
@@ -138,8 +138,8 @@ struct PartKey {
 }
 
 impl PartKey {
-    fn of(link: &Link, part: &Part) -> PartKey {
-        let Part { offset, scalar, .. } = *part;
+    fn of(link: &Link, part: &MessagePart) -> PartKey {
+        let MessagePart { offset, scalar, .. } = *part;
         let as_scalar = link.message.fields.first().map_or(scalar, |field| field.scalar);
         PartKey { from: link.from, offset, scalar, as_scalar }
     }

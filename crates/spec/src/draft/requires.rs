@@ -1,7 +1,7 @@
 //! What the user wrote behind `requires`.
 
-use sinew_plan::{Span, duration_text};
 use sinew_plan::plan::{Bound, Isolation};
+use sinew_plan::{Span, duration_text};
 
 use crate::fields::Fields;
 

@@ -1,9 +1,9 @@
 //! Service domains as the user wrote them: how often they come back, and what they may use.
 
-use sinew_plan::{Span, duration_text};
 use sinew_plan::plan::{
     self, Board, Flows, Guest, PoolSize, Restart, RestartPolicy, ServiceLimits,
 };
+use sinew_plan::{Span, duration_text};
 
 use crate::diagnostic::Report;
 use crate::fields::{Fields, Named, NumberOrAuto};

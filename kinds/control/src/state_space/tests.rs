@@ -108,78 +108,81 @@ fn ports_and_matrices_may_be_fewer() {
     assert_eq!(node.get::<Real>(1), Some(Real { value: 2.0 }));
 }
 
+/// A parameter, a value that does not fit, and what is said of it.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("outputs", "[]", "outputs names none, expected 1 to 8; name what c gives"),
+    (
+        "a",
+        "3",
+        "a is a single value, expected a list of rows, each a list of numbers: [[1, 2], \
+                    [3, 4]]",
+    ),
+    ("a", "[]", "a has 0 rows, one for each state; expected 1 to 16 states"),
+    (
+        "a",
+        "[[1, 2, 3], [4, 5, 6], 7]",
+        "row 3 of a is a single value, expected a list of 3 \
+                                            numbers",
+    ),
+    (
+        "a",
+        "[[1, 2], [3]]",
+        "row 2 of a has 1 numbers, but there are 2 states; write a number \
+                                for each",
+    ),
+    ("b", "[]", "b has 0 rows, but there are 3 states; write a row for each"),
+    (
+        "b",
+        "[[1], [2], [3]]",
+        "row 1 of b has 1 numbers, but there are 2 inputs; write a number \
+                                  for each",
+    ),
+    (
+        "c",
+        "[[1, 2, x], [1, 2, 3]]",
+        "number 3 of row 1 of c is 'x', expected one from -1e12 to \
+                                         1e12",
+    ),
+    (
+        "c",
+        "[[1, 2, 1e13], [1, 2, 3]]",
+        "number 3 of row 1 of c is '1e13', expected one from \
+                                            -1e12 to 1e12",
+    ),
+    (
+        "c",
+        "[[1, nan, 2], [1, 2, 3]]",
+        "number 2 of row 1 of c is 'nan', expected one from \
+                                           -1e12 to 1e12",
+    ),
+    (
+        "c",
+        "[[1, [2], 2], [1, 2, 3]]",
+        "number 2 of row 1 of c is 'a list', expected one from \
+                                           -1e12 to 1e12",
+    ),
+    ("d", "[[1, 2]]", "d has 1 rows, but there are 2 outputs; write a row for each"),
+    (
+        "initial",
+        "[1, 2]",
+        "initial has 2 numbers, but there are 3 states; write a number for \
+                               each",
+    ),
+    ("initial", "{x: 1}", "initial is a mapping, expected a list of 3 numbers"),
+    (
+        "a",
+        "[[-1e10, 0, 0], [0, 0, 0], [0, 0, 0]]",
+        "the system is too fast for the period: in \
+         0.001 s it could change by 1.0e7 times itself, at most 1048576; shorten the period, or \
+         make the system slower",
+    ),
+];
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let long = format!("[{}]", "[0],".repeat(17));
-    for (name, given, expected) in [
-        ("outputs", "[]", "outputs names none, expected 1 to 8; name what c gives"),
-        (
-            "a",
-            "3",
-            "a is a single value, expected a list of rows, each a list of numbers: [[1, 2], \
-                    [3, 4]]",
-        ),
-        ("a", "[]", "a has 0 rows, one for each state; expected 1 to 16 states"),
-        ("a", &long, "a has 17 rows, one for each state; expected 1 to 16 states"),
-        (
-            "a",
-            "[[1, 2, 3], [4, 5, 6], 7]",
-            "row 3 of a is a single value, expected a list of 3 \
-                                            numbers",
-        ),
-        (
-            "a",
-            "[[1, 2], [3]]",
-            "row 2 of a has 1 numbers, but there are 2 states; write a number \
-                                for each",
-        ),
-        ("b", "[]", "b has 0 rows, but there are 3 states; write a row for each"),
-        (
-            "b",
-            "[[1], [2], [3]]",
-            "row 1 of b has 1 numbers, but there are 2 inputs; write a number \
-                                  for each",
-        ),
-        (
-            "c",
-            "[[1, 2, x], [1, 2, 3]]",
-            "number 3 of row 1 of c is 'x', expected one from -1e12 to \
-                                         1e12",
-        ),
-        (
-            "c",
-            "[[1, 2, 1e13], [1, 2, 3]]",
-            "number 3 of row 1 of c is '1e13', expected one from \
-                                            -1e12 to 1e12",
-        ),
-        (
-            "c",
-            "[[1, nan, 2], [1, 2, 3]]",
-            "number 2 of row 1 of c is 'nan', expected one from \
-                                           -1e12 to 1e12",
-        ),
-        (
-            "c",
-            "[[1, [2], 2], [1, 2, 3]]",
-            "number 2 of row 1 of c is 'a list', expected one from \
-                                           -1e12 to 1e12",
-        ),
-        ("d", "[[1, 2]]", "d has 1 rows, but there are 2 outputs; write a row for each"),
-        (
-            "initial",
-            "[1, 2]",
-            "initial has 2 numbers, but there are 3 states; write a number for \
-                               each",
-        ),
-        ("initial", "{x: 1}", "initial is a mapping, expected a list of 3 numbers"),
-        (
-            "a",
-            "[[-1e10, 0, 0], [0, 0, 0], [0, 0, 0]]",
-            "the system is too fast for the period: in \
-         0.001 s it could change by 1.0e7 times itself, at most 1048576; shorten the period, or \
-         make the system slower",
-        ),
-    ] {
+    let too_long = ("a", &*long, "a has 17 rows, one for each state; expected 1 to 16 states");
+    for (name, given, expected) in REFUSED.iter().copied().chain([too_long]) {
         match with(name, given) {
             Ok(_) => panic!("{name}: {given} makes"),
             Err(fault) => assert_eq!(fault.text(), expected),
