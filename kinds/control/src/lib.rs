@@ -21,6 +21,7 @@ mod passed;
 mod pid;
 mod scale;
 mod sections;
+mod signal;
 mod state_space;
 mod statistics;
 #[cfg(test)]
@@ -47,6 +48,7 @@ pub const NODES: &[NodeEntry] = &[
     notch::NODE,
     pid::NODE,
     scale::NODE,
+    signal::NODE,
     state_space::NODE,
     statistics::NODE,
     two_mass::NODE,

@@ -1,8 +1,8 @@
 """Controllers, signals and motions, derived in other ways than in the kinds."""
 
 import numpy as np
-from scipy import signal
-from scipy.optimize import linprog
+from scipy import signal, stats
+from scipy.optimize import brentq, linprog
 
 
 def pid_linear(kp, ki, kd, filter_s, weight, of_error, period_s, setpoint, measured, forward):
@@ -71,3 +71,50 @@ def line(values, old, new, clamp):
     """The straight line through two points, as numpy fits it."""
     fitted = np.polynomial.Polynomial.fit(old, new, 1)(np.array(values))
     return np.clip(fitted, min(new), max(new)) if clamp else fitted
+
+
+def shape(name, frequency, duty, phase, period_s, count):
+    """A shape of scipy.signal; phase in turns."""
+    angle = 2 * np.pi * (frequency * period_s * np.arange(count) + phase)
+    of = {
+        "sine": np.sin,
+        "square": lambda it: signal.square(it, duty),
+        "triangle": lambda it: signal.sawtooth(it, 0.5),
+        "sawtooth": signal.sawtooth,
+    }
+    return of[name](angle)
+
+
+def chirp(begin, end, time_s, method, phase_deg, period_s, count):
+    """scipy's, which is a cosine."""
+    t = period_s * np.arange(count)
+    return signal.chirp(t, begin, time_s, end, method=method, phi=phase_deg - 90)
+
+
+def normality(numbers):
+    """How likely a normal distribution is so far off, or farther; and the greatest correlation
+    of a number with one of the ten after it, in its standard deviations."""
+    numbers = np.array(numbers)
+    shifted = [np.mean(numbers[by:] * numbers[:-by]) for by in range(1, 11)]
+    return [stats.kstest(numbers, "norm").pvalue, np.abs(shifted).max() * np.sqrt(len(numbers))]
+
+
+def double_s(ways):
+    """The least time from rest to rest (Biagiotti and Melchiorri, Trajectory Planning for
+    Automatic Machines and Robots, 2008, section 3.4): a velocity is reached that makes the way."""
+    def times(velocity, acceleration, jerk):
+        """Of a change from rest to a velocity."""
+        if velocity * jerk >= acceleration ** 2:
+            return velocity / acceleration + acceleration / jerk
+        return 2 * np.sqrt(velocity / jerk)
+
+    def least(way, velocity, acceleration, jerk):
+        way = abs(way)
+        ramp = times(velocity, acceleration, jerk)
+        if velocity * ramp <= way:
+            return 2 * ramp + (way - velocity * ramp) / velocity
+        peak = brentq(lambda it: it * times(it, acceleration, jerk) - way, 0, velocity,
+                      xtol=1e-300, rtol=1e-15)
+        return 2 * times(peak, acceleration, jerk)
+
+    return [least(*way) for way in ways]

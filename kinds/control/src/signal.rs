@@ -1,0 +1,231 @@
+//! Kind `signal`: what a test or an identification drives a machine with.
+//!
+//! The shapes are those of `scipy.signal`. Noise is made from the number of the period, by
+//! SplitMix64 (Steele, Lea and Flood 2014) and the transformation of Box and Muller (1958): in
+//! bounded time, unlike the polar method, which throws pairs away until one fits.
+
+use std::f64::consts::TAU;
+
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Unit};
+use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};
+
+const OUT: usize = 0;
+
+/// So near to the next turn, as a part of one, it has begun, or else rounding would move the step
+/// of a square now and then by a cycle. Rounding is less for the first 1e7 turns.
+const ROUNDING: f64 = 1e-9;
+
+const NUMBER: ParameterType = ParameterType::Number { min: -1e12, max: 1e12 };
+const FREQUENCY: ParameterType = ParameterType::Number { min: 1e-6, max: 1e6 };
+const DAY_NS: u64 = 86_400_000_000_000;
+
+const SHAPES: &[&str] = &["step", "sine", "square", "triangle", "sawtooth", "chirp", "noise"];
+
+/// What the compiler knows of the kind.
+const INFO: Kind = Kind {
+    name: "signal",
+    runs_in: RunsIn::Realtime,
+    doc: "Says offset + amplitude times a shape, and before 'starts_after' the offset alone. \
+          'step': 1. 'sine': begins at 0 and rises. 'square': 1 for duty_percent of a turn, then \
+          -1. 'triangle': from -1 to 1 in half a turn and back. 'sawtooth': from -1 to 1 in a turn. \
+          'chirp': a sine that goes from frequency_hz to frequency_end_hz in 'sweep_time'; then the \
+          offset again. 'noise': normally distributed with a deviation of 1, white, another number \
+          in every period and the same in every run with this seed. phase_deg is how far into its \
+          turn it begins. Time counts in whole ns from the first cycle, lost periods included. A \
+          graph that stops changes nothing: what must not move on then needs a limiter.",
+    ports: &[Port::output("out", "The signal.", Real::TYPE).unit(Unit::Parameter("unit"))],
+    parameters: &[
+        Parameter::new("shape", ParameterType::Choice(SHAPES)).doc("See above."),
+        Parameter::new("amplitude", NUMBER).or("1").doc("In the unit of out."),
+        Parameter::new("offset", NUMBER).or("0").doc("In the unit of out."),
+        Parameter::new("frequency_hz", FREQUENCY)
+            .or("1")
+            .unit("Hz")
+            .doc("Turns per s, of a chirp at first; below half of 1 / period."),
+        Parameter::new("frequency_end_hz", FREQUENCY)
+            .or("10")
+            .unit("Hz")
+            .doc("Of a chirp at last."),
+        Parameter::new("sweep", ParameterType::Choice(&["linear", "logarithmic"]))
+            .or("linear")
+            .doc("How the frequency of a chirp goes: by the same difference, or factor, per s."),
+        Parameter::new("sweep_time", ParameterType::Duration { min_ns: 1_000, max_ns: DAY_NS })
+            .or("10s")
+            .doc("How long a chirp is."),
+        Parameter::new("phase_deg", ParameterType::Number { min: -360.0, max: 360.0 })
+            .or("0")
+            .unit("deg")
+            .doc("Where in its turn it begins; of sine, square, triangle, sawtooth, chirp."),
+        Parameter::new("duty_percent", ParameterType::Number { min: 0.0, max: 100.0 })
+            .or("50")
+            .unit("percent")
+            .doc("How much of a turn a square is 1."),
+        Parameter::new("starts_after", ParameterType::Duration { min_ns: 0, max_ns: DAY_NS })
+            .or("0s")
+            .doc("From the first cycle."),
+        Parameter::new("seed", ParameterType::Integer { min: 0, max: i64::MAX })
+            .or("1")
+            .doc("Of the noise."),
+        Parameter::new("unit", ParameterType::Text).or("").doc("What out is measured in."),
+    ],
+    signals: &[],
+};
+
+/// The kind's row in the table.
+pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let shape = parameters.text("shape");
+    let frequencies: &[&str] = match shape {
+        "step" | "noise" => &[],
+        "chirp" => &["frequency_hz", "frequency_end_hz"],
+        _ => &["frequency_hz"],
+    };
+    let most_hz = 0.5e9 / parameters.period_ns as f64;
+    for name in frequencies {
+        let is_hz = parameters.number(name);
+        if is_hz >= most_hz {
+            return Err(fault!(
+                "{name} {is_hz} is not below {most_hz}, half of 1 / period; lower it or the period"
+            ));
+        }
+    }
+    let turns_per_s = parameters.number("frequency_hz");
+    let wave = match shape {
+        "step" => Wave::Step,
+        "sine" => Wave::Sine(turns_per_s),
+        "square" => Wave::Square(turns_per_s, parameters.number("duty_percent") / 100.0),
+        "triangle" => Wave::Triangle(turns_per_s),
+        "sawtooth" => Wave::Sawtooth(turns_per_s),
+        "chirp" => Wave::Chirp(Chirp::of(parameters)),
+        _ => Wave::Noise(parameters.integer("seed") as u64),
+    };
+    Ok(Box::new(Signal {
+        wave,
+        amplitude: parameters.number("amplitude"),
+        offset: parameters.number("offset"),
+        phase: parameters.number("phase_deg") / 360.0,
+        starts_after_ns: parameters.duration("starts_after").as_nanos() as u64,
+        passed_ns: None,
+    }))
+}
+
+struct Signal {
+    wave: Wave,
+    amplitude: f64,
+    offset: f64,
+    /// In turns.
+    phase: f64,
+    starts_after_ns: u64,
+    /// Since the first cycle, if there was one.
+    passed_ns: Option<u64>,
+}
+
+/// A shape, with its turns per s.
+enum Wave {
+    Step,
+    Sine(f64),
+    /// And how much of a turn it is 1.
+    Square(f64, f64),
+    Triangle(f64),
+    Sawtooth(f64),
+    Chirp(Chirp),
+    /// And its seed.
+    Noise(u64),
+}
+
+impl Node for Signal {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        let step_ns = cycle.period_ns.saturating_mul(cycle.skipped.saturating_add(1));
+        let passed_ns = self.passed_ns.map_or(0, |passed| passed.saturating_add(step_ns));
+        self.passed_ns = Some(passed_ns);
+        let shape = match passed_ns.checked_sub(self.starts_after_ns) {
+            Some(since_ns) => self.shape(since_ns, cycle.period_ns),
+            None => 0.0,
+        };
+        io.write::<Real>(OUT).value = self.offset + self.amplitude * shape;
+        Ok(())
+    }
+}
+
+impl Signal {
+    fn shape(&self, since_ns: u64, period_ns: u64) -> f64 {
+        let since_s = since_ns as f64 / 1e9;
+        let turn = |turns_per_s: f64| part_of_turn(turns_per_s * since_s + self.phase);
+        match &self.wave {
+            Wave::Step => 1.0,
+            Wave::Sine(turns_per_s) => (TAU * turn(*turns_per_s)).sin(),
+            Wave::Square(turns_per_s, duty) => {
+                if turn(*turns_per_s) + ROUNDING < *duty {
+                    1.0
+                } else {
+                    -1.0
+                }
+            }
+            Wave::Triangle(turns_per_s) => 1.0 - 4.0 * (turn(*turns_per_s) - 0.5).abs(),
+            Wave::Sawtooth(turns_per_s) => 2.0 * turn(*turns_per_s) - 1.0,
+            Wave::Chirp(chirp) => match chirp.turns(since_s) {
+                Some(turns) => (TAU * part_of_turn(turns + self.phase)).sin(),
+                None => 0.0,
+            },
+            Wave::Noise(seed) => normal(*seed, since_ns / period_ns),
+        }
+    }
+}
+
+/// From 0 to 1.
+fn part_of_turn(turns: f64) -> f64 {
+    (turns - (turns + ROUNDING).floor()).max(0.0)
+}
+
+/// A sine that changes its frequency.
+struct Chirp {
+    begin_hz: f64,
+    time_s: f64,
+    /// End by begin, as a logarithm; 0: it goes by differences.
+    growth: f64,
+    /// By how much the frequency rises per s, if it goes by differences.
+    rise_hz_per_s: f64,
+}
+
+impl Chirp {
+    fn of(parameters: &Parameters<'_>) -> Chirp {
+        let [begin_hz, end_hz] =
+            ["frequency_hz", "frequency_end_hz"].map(|name| parameters.number(name));
+        let time_s = parameters.duration("sweep_time").as_secs_f64();
+        let is_linear = parameters.text("sweep") == "linear";
+        let growth = if is_linear { 0.0 } else { (end_hz / begin_hz).ln() };
+        Chirp { begin_hz, time_s, growth, rise_hz_per_s: (end_hz - begin_hz) / time_s }
+    }
+
+    /// Since the begin; `None`: the sweep is over.
+    fn turns(&self, since_s: f64) -> Option<f64> {
+        let at = since_s / self.time_s;
+        let turns = if self.growth == 0.0 {
+            since_s * (self.begin_hz + self.rise_hz_per_s * since_s / 2.0)
+        } else {
+            self.begin_hz * self.time_s * (self.growth * at).exp_m1() / self.growth
+        };
+        (at < 1.0).then_some(turns)
+    }
+}
+
+/// One of the numbers of this seed that are distributed normally.
+fn normal(seed: u64, number: u64) -> f64 {
+    let first = number.wrapping_mul(2);
+    let [one, other] = [first, first.wrapping_add(1)].map(|at| split_mix(seed, at) >> 11);
+    // One is above 0, so that it has a logarithm.
+    let [one, other] = [one + 1, other].map(|it| it as f64 / (1u64 << 53) as f64);
+    (-2.0 * one.ln()).sqrt() * (TAU * other).cos()
+}
+
+/// One of the numbers that SplitMix64 makes of a seed.
+fn split_mix(seed: u64, number: u64) -> u64 {
+    let state = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests;
