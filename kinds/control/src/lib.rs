@@ -26,6 +26,7 @@ mod state_space;
 mod statistics;
 #[cfg(test)]
 mod testing;
+mod trajectory;
 mod two_mass;
 mod watchdog;
 
@@ -51,6 +52,7 @@ pub const NODES: &[NodeEntry] = &[
     signal::NODE,
     state_space::NODE,
     statistics::NODE,
+    trajectory::NODE,
     two_mass::NODE,
     watchdog::NODE,
 ];

@@ -1,0 +1,151 @@
+//! Profiles, one after the other: each begins in the state that the one before has come to.
+//!
+//! Ruckig compares with fixed bounds such as 1e-8, whatever the unit. So it is asked in units in
+//! which the greatest velocity is 1 and the time to reach it about 1, and from where the axis is.
+
+use rsruckig::prelude::{
+    ControlInterface, DataArrayOrVec, InputParameter, Ruckig, ThrowErrorHandler, Trajectory,
+};
+
+/// What an axis may do, in its unit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MotionLimits {
+    /// Per s.
+    pub(super) velocity: f64,
+    /// Per s2.
+    pub(super) acceleration: f64,
+    /// Per s3.
+    pub(super) jerk: f64,
+}
+
+/// Where an axis shall come to rest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Goal {
+    /// Where it is.
+    Here,
+    /// Here.
+    Place(f64),
+    /// As soon as it may.
+    Anywhere,
+}
+
+/// The motion of an axis. Only [`Motion::new`] allocates; where Ruckig finds no profile it
+/// allocates too, for its words.
+pub(super) struct Motion {
+    ruckig: Ruckig<1, ThrowErrorHandler>,
+    input: InputParameter<1>,
+    /// The one under way, in Ruckig's units.
+    profile: Trajectory<1>,
+    /// Where the next one is made.
+    next: Trajectory<1>,
+    /// The units of way and time.
+    way: f64,
+    time_s: f64,
+    goal: Goal,
+    /// Where the profile begins, in the unit of the axis.
+    begin: f64,
+    /// Since the profile began.
+    passed_s: f64,
+}
+
+impl Motion {
+    /// At rest.
+    pub(super) fn new(limits: MotionLimits, position: f64) -> Motion {
+        let MotionLimits { velocity, acceleration, jerk } = limits;
+        // With a small jerk the greatest acceleration is never met.
+        let time_s = (velocity / acceleration).max((velocity / jerk).sqrt());
+        let mut input = InputParameter::new(None);
+        input.max_velocity[0] = 1.0;
+        input.max_acceleration[0] = acceleration * time_s / velocity;
+        input.max_jerk[0] = jerk * time_s * time_s / velocity;
+        Motion {
+            ruckig: Ruckig::new(None, 1.0),
+            input,
+            profile: Trajectory::new(None),
+            next: Trajectory::new(None),
+            way: velocity * time_s,
+            time_s,
+            goal: Goal::Here,
+            begin: position,
+            passed_s: 0.0,
+        }
+    }
+
+    /// Turns to a place, if it is not on its way there. Whether there is a profile; if not, it goes
+    /// on as before.
+    pub(super) fn go(&mut self, place: f64) -> bool {
+        self.turn(Goal::Place(place))
+    }
+
+    /// Comes to rest as soon as it may. As above.
+    pub(super) fn brake(&mut self) -> bool {
+        self.turn(Goal::Anywhere)
+    }
+
+    fn turn(&mut self, goal: Goal) -> bool {
+        if self.goal == goal {
+            return true;
+        }
+        let (position, [_, velocity, acceleration]) = (self.state()[0], self.in_units());
+        self.input.current_velocity[0] = velocity;
+        self.input.current_acceleration[0] = acceleration;
+        self.input.control_interface = match goal {
+            Goal::Place(place) => {
+                self.input.target_position[0] = (place - position) / self.way;
+                ControlInterface::Position
+            }
+            Goal::Here | Goal::Anywhere => ControlInterface::Velocity,
+        };
+        let is_found = self.ruckig.calculate(&self.input, &mut self.next).is_ok()
+            && self.next.duration.is_finite();
+        if is_found {
+            std::mem::swap(&mut self.profile, &mut self.next);
+            (self.goal, self.begin, self.passed_s) = (goal, position, 0.0);
+        }
+        is_found
+    }
+
+    /// Goes on by a time.
+    pub(super) fn advance(&mut self, time_s: f64) {
+        self.passed_s += time_s;
+    }
+
+    /// Until it rests.
+    pub(super) fn left_s(&self) -> f64 {
+        (self.profile.duration * self.time_s - self.passed_s).max(0.0)
+    }
+
+    /// Whether it rests in the place to which it was sent.
+    pub(super) fn is_there(&self) -> bool {
+        matches!(self.goal, Goal::Place(_)) && self.left_s() == 0.0
+    }
+
+    /// Position, velocity and acceleration.
+    pub(super) fn state(&self) -> [f64; 3] {
+        if let (Goal::Place(place), true) = (self.goal, self.left_s() == 0.0) {
+            return [place, 0.0, 0.0];
+        }
+        let [way, velocity, acceleration] = self.in_units();
+        let speed = self.way / self.time_s;
+        [self.begin + way * self.way, velocity * speed, acceleration * speed / self.time_s]
+    }
+
+    /// Way since the begin of the profile, velocity and acceleration, in Ruckig's units.
+    fn in_units(&self) -> [f64; 3] {
+        let time = (self.passed_s / self.time_s).min(self.profile.duration);
+        let mut state = [(); 3].map(|()| DataArrayOrVec::Stack([0.0]));
+        let [way, velocity, acceleration] = &mut state;
+        self.profile.at_time(
+            time,
+            &mut Some(way),
+            &mut Some(velocity),
+            &mut Some(acceleration),
+            &mut None,
+            &mut None,
+        );
+        if self.left_s() == 0.0 {
+            return [state[0][0], 0.0, 0.0];
+        }
+        state.map(|it| it[0])
+    }
+}
