@@ -8,9 +8,11 @@ mod dc_motor;
 mod deadband;
 mod debounce;
 mod derivative;
+mod expression;
 #[cfg(test)]
 mod filter_testing;
 mod first_order;
+mod formula;
 mod hysteresis;
 mod integrator;
 mod limit;
@@ -41,6 +43,7 @@ pub const NODES: &[NodeEntry] = &[
     deadband::NODE,
     debounce::NODE,
     derivative::NODE,
+    expression::NODE,
     first_order::NODE,
     hysteresis::NODE,
     integrator::NODE,
