@@ -26,6 +26,7 @@ mod sections;
 mod signal;
 mod state_space;
 mod statistics;
+mod sum;
 #[cfg(test)]
 mod testing;
 mod trajectory;
@@ -55,6 +56,7 @@ pub const NODES: &[NodeEntry] = &[
     signal::NODE,
     state_space::NODE,
     statistics::NODE,
+    sum::NODE,
     trajectory::NODE,
     two_mass::NODE,
     watchdog::NODE,
