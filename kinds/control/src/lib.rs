@@ -23,6 +23,7 @@ mod passed;
 mod pid;
 mod scale;
 mod sections;
+mod select;
 mod signal;
 mod state_space;
 mod statistics;
@@ -53,6 +54,7 @@ pub const NODES: &[NodeEntry] = &[
     notch::NODE,
     pid::NODE,
     scale::NODE,
+    select::NODE,
     signal::NODE,
     state_space::NODE,
     statistics::NODE,
