@@ -18,6 +18,7 @@ mod integrator;
 mod limit;
 mod linear;
 mod lowpass;
+mod mux;
 mod notch;
 mod passed;
 mod pid;
@@ -51,6 +52,7 @@ pub const NODES: &[NodeEntry] = &[
     integrator::NODE,
     limit::NODE,
     lowpass::NODE,
+    mux::NODE,
     notch::NODE,
     pid::NODE,
     scale::NODE,
