@@ -180,7 +180,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
                 "first_order",
                 "hysteresis",
                 "integrator",
-                "limit",
+                "limiter",
                 "lowpass",
                 "notch",
                 "pid",

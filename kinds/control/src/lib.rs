@@ -15,7 +15,7 @@ mod first_order;
 mod formula;
 mod hysteresis;
 mod integrator;
-mod limit;
+mod limiter;
 mod linear;
 mod lowpass;
 mod mux;
@@ -50,7 +50,7 @@ pub const NODES: &[NodeEntry] = &[
     first_order::NODE,
     hysteresis::NODE,
     integrator::NODE,
-    limit::NODE,
+    limiter::NODE,
     lowpass::NODE,
     mux::NODE,
     notch::NODE,

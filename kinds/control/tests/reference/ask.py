@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 
+sys.dont_write_bytecode = True
 import numpy as np
 
 file, function = sys.argv[1].split(".")

@@ -1,4 +1,4 @@
-//! Kind `limit`: follows a number no further, no faster and no more suddenly than it may.
+//! Kind `limiter`: follows a number no further, no faster and no more suddenly than it may.
 //!
 //! The follower takes the greatest speed from which it can still brake in front of its goal, as a
 //! time-optimal servo does (Franklin, Powell and Workman, *Digital Control of Dynamic Systems*
@@ -23,7 +23,7 @@ const fn number(name: &'static str, least: f64, default: &'static str) -> Parame
 
 /// What the compiler knows of the kind.
 const INFO: Kind = Kind {
-    name: "limit",
+    name: "limiter",
     runs_in: RunsIn::Realtime,
     doc: "Follows its input from min to max, no faster than rate_max, and changes that no faster \
           than acceleration_max. It brakes in time: it stops at an input that rests and does not \
