@@ -19,7 +19,7 @@ const INFO: Kind = Kind {
           time_constant_s s), made discrete by the backward difference, as the derivative of a \
           PID controller in K. J. Åström and B. Wittenmark, Computer-Controlled Systems, 1997, \
           8.5. It cannot become unstable, whatever the period. At the first value it is zero, \
-          before it it says nothing. Lost periods count: a change is spread over all the time \
+          before that it says nothing. Lost periods count: a change is spread over all the time \
           since the cycle before. A number that is not new in every cycle changes by leaps; the \
           time constant must then be greater than the time between them.",
     ports: &[
