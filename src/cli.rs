@@ -12,8 +12,8 @@ use sinew_runtime::run::DOMAIN_COMMAND;
 use crate::answer::{BAD_REQUEST, print, refuse, say};
 use crate::steer::{halt, reset, restart, stop};
 use crate::{
-    advise, check, doctor, drill, graph, guest, import, lab, list, log, replay, run, tap, test,
-    top, tune,
+    advise, check, doctor, drill, graph, guest, import, kinds, lab, list, log, replay, run, tap,
+    test, top, tune,
 };
 
 /// A dataflow runtime for machines: a fail-stop realtime core, services and links in one graph.
@@ -29,6 +29,7 @@ Examples:
   sinew check graphs/arm/arm.yaml
   sinew test graphs/robot/api.yaml
   sinew graph graphs/arm/arm.yaml
+  sinew kinds pid
   sinew run graphs/arm/arm.yaml
   sinew top
   sinew tap greet
@@ -59,6 +60,7 @@ enum Command {
     Check(check::CheckArgs),
     Test(test::TestArgs),
     Graph(graph::GraphArgs),
+    Kinds(kinds::KindsArgs),
     Import(import::ImportArgs),
     Guest(guest::GuestArgs),
     Lab(lab::LabArgs),
@@ -134,6 +136,7 @@ pub fn main(nodes: &Kinds) -> ExitCode {
         Command::Check(arguments) => check::run(&arguments, nodes),
         Command::Test(arguments) => test::run(&arguments, nodes),
         Command::Graph(arguments) => graph::run(&arguments, nodes),
+        Command::Kinds(arguments) => kinds::run(&arguments, nodes),
         Command::Import(arguments) => import::run(&arguments, nodes),
         Command::Guest(arguments) => guest::run(&arguments, nodes),
         Command::Lab(arguments) => lab::run(&arguments, nodes),

@@ -17,6 +17,7 @@ mod duration;
 mod graph;
 mod guest;
 mod import;
+mod kinds;
 mod lab;
 mod list;
 mod load;

@@ -20,6 +20,7 @@ mod guest;
 mod history;
 mod hold;
 mod import;
+mod kinds;
 mod lab;
 mod lost;
 mod program;

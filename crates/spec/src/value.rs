@@ -153,16 +153,27 @@ pub fn expected(parameter: &Parameter) -> String {
     if parameter.unit.is_empty() { text } else { format!("{text} ({})", parameter.unit) }
 }
 
+/// A limit, short where it is far from one.
+fn figure(limit: f64) -> String {
+    match limit.abs() {
+        0.0 | 1e-3..1e6 => limit.to_string(),
+        _ => format!("{limit:e}"),
+    }
+}
+
 /// The same without a unit.
 pub(crate) fn taken(ty: ParameterType) -> String {
     match ty {
         ParameterType::Bool => "true or false".to_owned(),
         ParameterType::Integer { min, max } => format!("a whole number from {min} to {max}"),
-        ParameterType::Number { min, max } => format!("a number from {min} to {max}"),
+        ParameterType::Number { min, max } => {
+            format!("a number from {} to {}", figure(min), figure(max))
+        }
         ParameterType::Numbers { count_min, count_max, min, max } if count_min == count_max => {
-            format!("a list of {count_min} numbers from {min} to {max}")
+            format!("a list of {count_min} numbers from {} to {}", figure(min), figure(max))
         }
         ParameterType::Numbers { count_min, count_max, min, max } => {
+            let (min, max) = (figure(min), figure(max));
             format!("a list of {count_min} to {count_max} numbers from {min} to {max}")
         }
         ParameterType::Text => "a text".to_owned(),
