@@ -10,7 +10,7 @@ use sinew_core::{
 
 mod motion;
 
-use motion::{Motion, MotionLimits};
+use motion::{AxisLimits, AxisMotion};
 
 const TARGET: usize = 0;
 const POSITION: usize = 1;
@@ -36,8 +36,8 @@ const INFO: Kind = Kind {
           each for 'dwell'. It begins at 'initial', at rest, and stays there until it is told. While \
           the graph stops it brakes within its limits until it stands, wherever that is; until then \
           it is not at rest. A lost period makes the motion longer by so much: it does not jump. A \
-          target to which no profile is found, such as one some 1e6 times as far away as it needs \
-          to get fast, is counted and not taken; it goes on to the target before.",
+          target more than 1e7 times as far away as about the way in which it gets fast is counted \
+          and not taken: it goes on to the one before.",
     ports: &[
         Port::input("target", "Where to rest; without 'waypoints'.", Real::TYPE)
             .optional()
@@ -68,7 +68,7 @@ const INFO: Kind = Kind {
     ],
     signals: &[
         Signal::new("left_s", "Until it rests, if nothing changes.", "s", 1),
-        Signal::new("refused", "Cycles in which no profile to the target was found.", "", 1),
+        Signal::new("refused", "Cycles in which the target was too far away.", "", 1),
     ],
 };
 
@@ -78,7 +78,7 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let [velocity, acceleration, jerk] =
         ["velocity_max", "acceleration_max", "jerk_max"].map(|name| parameters.number(name));
-    let limits = MotionLimits { velocity, acceleration, jerk };
+    let limits = AxisLimits { velocity, acceleration, jerk };
     let initial = parameters.number("initial");
     let waypoints = parameters.numbers("waypoints");
     let [repeats, finishes] = ["repeat", "finish"].map(|name| parameters.bool(name));
@@ -101,7 +101,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let froms = [initial].into_iter().chain(waypoints.iter().copied());
     let ways = froms.zip(waypoints.iter().copied());
     for (from, to) in ways.chain(last.zip(waypoints.first().copied())) {
-        if !Motion::new(limits, from).go(to) {
+        if !AxisMotion::new(limits, from).go(to) {
             return Err(fault!(
                 "no profile from {from} to {to} with {velocity}, {acceleration} and {jerk}; change \
                  velocity_max, acceleration_max or jerk_max"
@@ -109,7 +109,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         }
     }
     Ok(Box::new(Trajectory {
-        motion: Motion::new(limits, initial),
+        motion: AxisMotion::new(limits, initial),
         tour: Tour {
             waypoints: waypoints.to_vec(),
             at: 0,
@@ -123,7 +123,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
 }
 
 struct Trajectory {
-    motion: Motion,
+    motion: AxisMotion,
     tour: Tour,
     refused: u64,
 }

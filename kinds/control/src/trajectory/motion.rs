@@ -7,9 +7,13 @@ use rsruckig::prelude::{
     ControlInterface, DataArrayOrVec, InputParameter, Ruckig, ThrowErrorHandler, Trajectory,
 };
 
+/// The longest way that Ruckig is asked for, in its units, where 1 is about the way to the greatest
+/// velocity: past some 1e8 it finds no profile, as its arithmetic has too few digits.
+const FAR: f64 = 1e7;
+
 /// What an axis may do, in its unit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MotionLimits {
+pub(super) struct AxisLimits {
     /// Per s.
     pub(super) velocity: f64,
     /// Per s2.
@@ -21,17 +25,17 @@ pub(super) struct MotionLimits {
 /// Where an axis shall come to rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Goal {
-    /// Where it is.
-    Here,
-    /// Here.
+    /// Where it begins, at rest.
+    Begin,
+    /// In this place.
     Place(f64),
     /// As soon as it may.
     Anywhere,
 }
 
-/// The motion of an axis. Only [`Motion::new`] allocates; where Ruckig finds no profile it
-/// allocates too, for its words.
-pub(super) struct Motion {
+/// The motion of an axis. Only [`AxisMotion::new`] allocates, and Ruckig where it says that it finds
+/// no profile, which no way up to [`FAR`] has made it do.
+pub(super) struct AxisMotion {
     ruckig: Ruckig<1, ThrowErrorHandler>,
     input: InputParameter<1>,
     /// The one under way, in Ruckig's units.
@@ -48,24 +52,24 @@ pub(super) struct Motion {
     passed_s: f64,
 }
 
-impl Motion {
+impl AxisMotion {
     /// At rest.
-    pub(super) fn new(limits: MotionLimits, position: f64) -> Motion {
-        let MotionLimits { velocity, acceleration, jerk } = limits;
+    pub(super) fn new(limits: AxisLimits, position: f64) -> AxisMotion {
+        let AxisLimits { velocity, acceleration, jerk } = limits;
         // With a small jerk the greatest acceleration is never met.
         let time_s = (velocity / acceleration).max((velocity / jerk).sqrt());
         let mut input = InputParameter::new(None);
         input.max_velocity[0] = 1.0;
         input.max_acceleration[0] = acceleration * time_s / velocity;
         input.max_jerk[0] = jerk * time_s * time_s / velocity;
-        Motion {
+        AxisMotion {
             ruckig: Ruckig::new(None, 1.0),
             input,
             profile: Trajectory::new(None),
             next: Trajectory::new(None),
             way: velocity * time_s,
             time_s,
-            goal: Goal::Here,
+            goal: Goal::Begin,
             begin: position,
             passed_s: 0.0,
         }
@@ -87,6 +91,9 @@ impl Motion {
             return true;
         }
         let (position, [_, velocity, acceleration]) = (self.state()[0], self.in_units());
+        if matches!(goal, Goal::Place(place) if (place - position).abs() > FAR * self.way) {
+            return false;
+        }
         self.input.current_velocity[0] = velocity;
         self.input.current_acceleration[0] = acceleration;
         self.input.control_interface = match goal {
@@ -94,7 +101,7 @@ impl Motion {
                 self.input.target_position[0] = (place - position) / self.way;
                 ControlInterface::Position
             }
-            Goal::Here | Goal::Anywhere => ControlInterface::Velocity,
+            Goal::Begin | Goal::Anywhere => ControlInterface::Velocity,
         };
         let is_found = self.ruckig.calculate(&self.input, &mut self.next).is_ok()
             && self.next.duration.is_finite();

@@ -217,7 +217,10 @@ fn a_target_out_of_reach_is_counted_and_not_taken() {
     let mut node = axis(BOUNDS[0], &[]);
     cycles_to(&mut node, 0.1);
     node.put(TARGET, &Real { value: 1e300 });
-    assert_eq!(next(&mut node), [0.1, 0.0, 0.0]);
+    let counted = allocation_counter::measure(|| {
+        assert_eq!(next(&mut node), [0.1, 0.0, 0.0]);
+    });
+    assert_eq!(counted.count_total, 0);
     assert!(!has_arrived(&node));
     assert_eq!(node.signal(REFUSED), [1.0]);
     cycles_to(&mut node, 0.2);
@@ -269,4 +272,22 @@ fn a_cycle_does_not_allocate() {
         next(&mut node);
     });
     assert_eq!(counted.count_total, 0);
+}
+
+/// Ratios of its limits, ways and moments to turn, in the units in which Ruckig is asked.
+#[test]
+fn every_target_within_reach_has_a_profile() {
+    let mut random = fastrand::Rng::with_seed(99);
+    for round in 0..5000 {
+        let jerk = 10f64.powi(random.i32(-4..=4));
+        let time_s = 1f64.max(1.0 / jerk.sqrt());
+        let limits = AxisLimits { velocity: 1.0, acceleration: 1.0, jerk };
+        let mut motion = AxisMotion::new(limits, 0.0);
+        for _ in 0..5 {
+            let far = (random.f64() - 0.5) * 10f64.powi(random.i32(-9..=7));
+            assert!(motion.go(far * time_s), "round {round}: {far} with {jerk}");
+            motion.advance(random.f64() * 3.0 * time_s);
+        }
+        assert!(motion.brake(), "round {round} with {jerk}");
+    }
 }
