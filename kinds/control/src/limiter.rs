@@ -28,8 +28,8 @@ const INFO: Kind = Kind {
     doc: "Follows its input from min to max, no faster than rate_max, and changes that no faster \
           than acceleration_max. It brakes in time: it stops at an input that rests and does not \
           go past it, but with acceleration_max it goes past one that comes towards it, and \
-          returns. It begins at 'initial', at rest, and stays there until its input was written. \
-          A lost period is not made up for, and a graph that stops changes nothing.",
+          returns. It begins at 'initial', at rest, and stays there until its input was written. A \
+          lost period is not made up for, and a graph that stops changes nothing.",
     ports: &[
         Port::input("in", "What it follows.", Real::TYPE),
         Port::output("out", "The same within the limits.", Real::TYPE).unit(Unit::As("in")),

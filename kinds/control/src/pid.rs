@@ -39,15 +39,15 @@ const INFO: Kind = Kind {
           integral of the error + kd times the filtered derivative + feed_forward, where the error \
           is setpoint - measured; out is limited to out_min..out_max, and in its rate while it is \
           enabled. Past a limit the integral is led back (anti-windup by back-calculation). While \
-          'enabled' is false it says 'manual', within out_min..out_max and at once. When it is \
-          enabled again it goes on from there without a bump, at whatever error: the integral is \
-          set to what is missing. (With ki = 0 there is no integral, and so a bump that only \
-          rate_max limits.) Enabled from the first cycle on, it begins with an integral of zero. \
-          While it is enabled and not both of 'setpoint' and 'measured' were ever written, it says \
-          disabled_output. While the graph stops it controls on, so that what brakes is led until \
-          it stands, but the integral holds: actuators now have their safe values and do not \
-          answer. A lost period is not made up for. Åström and Hägglund, Advanced PID Control \
-          (2006), chapters 3 and 13.",
+          'enabled' is false it says 'manual', within out_min..out_max and at once, and its \
+          signals are 0. When it is enabled again it goes on from there without a bump, at \
+          whatever error: the integral is set to what is missing. (With ki = 0 there is no \
+          integral, and so a bump that only rate_max limits.) Enabled from the first cycle on, it \
+          begins with an integral of zero. While it is enabled and not both of 'setpoint' and \
+          'measured' were ever written, it says disabled_output. While the graph stops it controls \
+          on, so that what brakes is led until it stands, but the integral holds: actuators now \
+          have their safe values and do not answer. A lost period is not made up for. Åström and \
+          Hägglund, Advanced PID Control (2006), chapters 3 and 13.",
     ports: &[
         Port::input("setpoint", "What 'measured' shall be.", Real::TYPE).unit(Unit::As("measured")),
         Port::input("measured", "What is controlled.", Real::TYPE),

@@ -79,7 +79,9 @@ fn amplitude_and_offset_and_begin() {
 
 #[test]
 fn a_square_is_as_long_up_as_down_wherever_its_steps_meet_cycles() {
-    for (frequency_hz, half) in [("10", 50), ("1", 500), ("0.1", 5000), ("7.8125", 64)] {
+    for (frequency_hz, half) in
+        [("12.5", 40), ("1", 500), ("0.1", 5000), ("41.666666666666664", 12)]
+    {
         let mut node = signal(&[("shape", "square"), ("frequency_hz", frequency_hz)]);
         for turn in 0..20 {
             for expected in [1.0, -1.0] {

@@ -33,8 +33,8 @@ enum Goal {
     Anywhere,
 }
 
-/// The motion of an axis. Only [`AxisMotion::new`] allocates, and Ruckig where it says that it finds
-/// no profile, which no way up to [`FAR`] has made it do.
+/// The motion of an axis. Only [`AxisMotion::new`] allocates, and Ruckig where it says that it
+/// finds no profile, which no way up to [`FAR`] has made it do.
 pub(super) struct AxisMotion {
     ruckig: Ruckig<1, ThrowErrorHandler>,
     input: InputParameter<1>,
