@@ -26,9 +26,14 @@ fn every_kind_is_listed_once_with_its_first_sentence() {
 #[test]
 fn a_kind_is_shown_with_ports_units_and_defaults() {
     let text = sinew(["kinds", "dc_motor"]).ended_with(0).out;
-    for part in
-        ["in  voltage", "(V)", "moves an actuator", "resistance_ohm", "default 0.6", "velocity_rad_per_s"]
-    {
+    for part in [
+        "in  voltage",
+        "(V)",
+        "moves an actuator",
+        "resistance_ohm",
+        "default 0.6",
+        "velocity_rad_per_s",
+    ] {
         assert!(text.contains(part), "'{part}' is not in:\n{text}");
     }
     let json: Value =

@@ -100,6 +100,16 @@ mod tests {
     }
 
     #[test]
+    fn anything_but_zero_holds() {
+        let mut node = fixture(&NODE, &[("inputs", "[a, b]"), ("expression", "a")]).expect("makes");
+        for (value, holds) in [(-0.25, true), (0.0, false), (-0.0, false), (1e-300, true)] {
+            node.put(0, &Real { value });
+            node.update().expect("goes on");
+            assert_eq!(node.get::<Flag>(HOLDS), Some(Flag { value: holds.into() }), "{value}");
+        }
+    }
+
+    #[test]
     fn a_result_that_is_not_finite_is_a_fault_that_names_the_inputs() {
         let given = [("inputs", "[b, a]"), ("expression", "a / b")];
         let mut node = fixture(&NODE, &given).expect("makes");

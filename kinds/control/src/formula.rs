@@ -5,7 +5,7 @@
 //! | most | `( )`, `f( )`, names, numbers | |
 //! | | `a ^ b` | from the right: `2^3^2` is 512; `2^-1` is allowed |
 //! | | `-a` | after the power: `-2^2` is -4 |
-//! | | `a * b`, `a / b`, `a % b` | from the left; `%` has the sign of `b`, so an angle `% (2*pi)` is not negative |
+//! | | `a * b`, `a / b`, `a % b` | from the left; `%` has the sign of `b`, as an angle needs it |
 //! | | `a + b`, `a - b` | from the left |
 //! | | `a < b`, `<=`, `>`, `>=`, `==`, `!=` | one of them; `a < b and b < c` for two |
 //! | | `not a` | |
@@ -26,8 +26,8 @@ use sinew_plan::{Item, Span};
 
 /// Places of a bank, so that a byte is an index into it which needs no check.
 const PLACES: usize = 256;
-/// Most steps of a formula: it bounds the time of an evaluation.
-pub(crate) const STEPS_MAX: usize = 256;
+/// Most operations of a formula, and so most steps: it bounds the time of an evaluation.
+pub(crate) const OPERATIONS_MAX: usize = 256;
 /// Most bytes of a formula: it bounds the time to read one.
 pub(crate) const TEXT_MAX: usize = 4096;
 /// Most names that formulas can be of: those of ports, and one of the kind's own.
@@ -148,8 +148,16 @@ enum Op {
     Round,
     Sign,
     Hypot,
-    /// `c + a * b`: half of the steps of a weighted sum.
-    AddProduct,
+    // Two at once, `(a . b) . c`: a step costs more than what it does. Both round.
+    AddAdd,
+    AddSubtract,
+    AddMultiply,
+    SubtractAdd,
+    SubtractSubtract,
+    SubtractMultiply,
+    MultiplyAdd,
+    MultiplySubtract,
+    MultiplyMultiply,
     /// `c - a * b`.
     SubtractProduct,
 }
@@ -200,7 +208,15 @@ impl Op {
             // Zero, or no number.
             Op::Sign => a,
             Op::Hypot => a.hypot(b),
-            Op::AddProduct => c + a * b,
+            Op::AddAdd => a + b + c,
+            Op::AddSubtract => a + b - c,
+            Op::AddMultiply => (a + b) * c,
+            Op::SubtractAdd => a - b + c,
+            Op::SubtractSubtract => a - b - c,
+            Op::SubtractMultiply => (a - b) * c,
+            Op::MultiplyAdd => a * b + c,
+            Op::MultiplySubtract => a * b - c,
+            Op::MultiplyMultiply => a * b * c,
             Op::SubtractProduct => c - a * b,
         }
     }
@@ -222,8 +238,10 @@ fn greatest(a: f64, b: f64) -> f64 {
     if a > b || a.is_nan() { a } else { b }
 }
 
-/// Reads places `a`, `b` and `c` of the bank, writes place `to`.
+/// Reads places `a`, `b` and `c` of the bank, writes place `to`. Aligned, so that none lies across
+/// two cache lines.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(8))]
 struct Step {
     op: Op,
     to: u8,
@@ -250,7 +268,8 @@ enum Place {
 }
 
 impl Formula {
-    /// Its value with the numbers that the bank holds: no allocation, [`STEPS_MAX`] steps at most.
+    /// Its value with the numbers that the bank holds: no allocation, and [`OPERATIONS_MAX`] steps
+    /// at most.
     #[inline]
     pub(crate) fn value(&self, bank: &mut Bank) -> f64 {
         let places = &mut *bank.places;

@@ -26,6 +26,7 @@ mod scale;
 mod sections;
 mod select;
 mod signal;
+mod state_machine;
 mod state_space;
 mod statistics;
 mod sum;
@@ -58,6 +59,7 @@ pub const NODES: &[NodeEntry] = &[
     scale::NODE,
     select::NODE,
     signal::NODE,
+    state_machine::NODE,
     state_space::NODE,
     statistics::NODE,
     sum::NODE,

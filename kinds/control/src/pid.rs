@@ -44,10 +44,9 @@ const INFO: Kind = Kind {
           whatever error: the integral is set to what is missing. (With ki = 0 there is no \
           integral, and so a bump that only rate_max limits.) Enabled from the first cycle on, it \
           begins with an integral of zero. While it is enabled and not both of 'setpoint' and \
-          'measured' were ever written, it says disabled_output. While the graph stops it controls \
-          on, so that what brakes is led until it stands, but the integral holds: actuators now \
-          have their safe values and do not answer. A lost period is not made up for. Åström and \
-          Hägglund, Advanced PID Control (2006), chapters 3 and 13.",
+          'measured' were ever written, it says disabled_output. While the graph stops it says \
+          disabled_output. A lost period is not made up for. Åström and Hägglund, Advanced PID \
+          Control (2006), chapters 3 and 13.",
     ports: &[
         Port::input("setpoint", "What 'measured' shall be.", Real::TYPE).unit(Unit::As("measured")),
         Port::input("measured", "What is controlled.", Real::TYPE),
@@ -238,14 +237,16 @@ impl Node for Pid {
             _ => io.read::<Flag>(ENABLED).value.get(),
         };
         let is_blind = io.fresh(SETPOINT) == Fresh::None || io.fresh(MEASURED) == Fresh::None;
-        if !is_enabled {
+        if cycle.stopping {
+            (self.before, self.out) = (Before::Manual, self.disabled_output);
+        } else if !is_enabled {
             self.before = Before::Manual;
             let manual = written(io, MANUAL).unwrap_or(self.disabled_output);
             self.out = manual.max(self.gains.out_min).min(self.gains.out_max);
         } else if is_blind {
             self.out = self.disabled_output;
         } else {
-            self.control(io, cycle.stopping);
+            self.control(io);
         }
         if self.before != Before::Control {
             (ERROR..=SATURATED).for_each(|signal| io.signal(signal)[0] = 0.0);
@@ -263,7 +264,7 @@ fn written(io: &Io<'_>, port: usize) -> Option<f64> {
 
 impl Pid {
     #[inline]
-    fn control(&mut self, io: &mut Io<'_>, is_stopping: bool) {
+    fn control(&mut self, io: &mut Io<'_>) {
         let gains = &self.gains;
         let setpoint = io.read::<Real>(SETPOINT).value;
         let measured = io.read::<Real>(MEASURED).value;
@@ -296,9 +297,7 @@ impl Pid {
         io.signal(D)[0] = self.derivative;
         io.signal(SATURATED)[0] = f64::from(u8::from(self.out != self.demand));
         // The integral that the next cycle uses.
-        if !is_stopping {
-            self.integral += gains.integral * error;
-        }
+        self.integral += gains.integral * error;
     }
 }
 

@@ -5,8 +5,8 @@ use sinew_core::catalogue::{Parameter, ParameterType};
 use sinew_core::{Fault, Fresh, Io, Parameters, Real, fault};
 
 /// Most cycles that a turn at the frequency of a section of the second order may take. Numbers of
-/// 53 bits place its corner, and round what stays of a constant, off by some 1e-17 times the square of
-/// that: 1e-7 here. As near to half of the cycles per second a corner is no better.
+/// 53 bits place its corner, and round what stays of a constant, off by some 1e-17 times the square
+/// of that: 1e-7 here. As near to half of the cycles per second a corner is no better.
 pub(crate) const TURN_MAX: f64 = 1e5;
 /// The same of the first order, whose error is some 1e-16 times that.
 pub(crate) const TURN_MAX_OF_FIRST_ORDER: f64 = 1e9;

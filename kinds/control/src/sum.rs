@@ -10,11 +10,11 @@ const INPUTS_MAX: usize = 32;
 const INFO: Kind = Kind {
     name: "sum",
     runs_in: RunsIn::Realtime,
-    doc: "Adds its inputs, each times its factor, to the offset, in every cycle: gains [1, -1] make \
-          the difference of two. It adds in the order of the inputs. An input that was never \
+    doc: "Adds its inputs, each times its factor, to the offset, in every cycle: gains [1, -1] \
+          make the difference of two. It adds in the order of the inputs. An input that was never \
           written is 0. Without gains all inputs and the sum have one unit. A sum that no double \
-          holds is a fault. Weighted sum: Franklin, Powell, Emami-Naeini, Feedback Control of \
-          Dynamic Systems, 3.2 (summing point).",
+          holds is a fault. The summing point of a block diagram: Franklin, Powell, Emami-Naeini, \
+          Feedback Control of Dynamic Systems, chapter 3.2.",
     ports: &[
         Port::input("input", "What is added; a Flag is 1 or 0.", Real::TYPE)
             .form(Form::Each("inputs")),

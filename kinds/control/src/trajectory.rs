@@ -34,10 +34,10 @@ const INFO: Kind = Kind {
     doc: "Moves an axis as fast as velocity_max, acceleration_max and jerk_max allow: to 'target', \
           which may be another in any cycle, or from one of 'waypoints' to the next, at rest in \
           each for 'dwell'. It begins at 'initial', at rest, and stays there until it is told. \
-          While the graph stops it brakes within its limits until it stands, wherever that is; \
-          until then it is not at rest. A lost period makes the motion longer by so much: it does \
-          not jump. A target more than 1e7 times as far away as about the way in which it gets \
-          fast is counted and not taken: it goes on to the one before.",
+          While the graph stops it brakes within its limits, but the stop does not wait for it: \
+          actuators get their safe values. A lost period makes the motion longer by so much: it \
+          does not jump. A target more than 1e7 times as far away as about the way in which it \
+          gets fast is counted and not taken: it goes on to the one before.",
     ports: &[
         Port::input("target", "Where to rest; without 'waypoints'.", Real::TYPE)
             .optional()
@@ -145,10 +145,6 @@ impl Node for Trajectory {
         io.signal(LEFT)[0] = self.motion.left_s();
         io.signal(REFUSED)[0] = self.refused as f64;
         Ok(())
-    }
-
-    fn at_rest(&self) -> bool {
-        self.motion.left_s() == 0.0
     }
 }
 

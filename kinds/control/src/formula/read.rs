@@ -3,7 +3,7 @@
 //! What is in between lies in the order in which it was written (numbers, names and results of
 //! steps), so that a step frees the last places and its result takes the first of them.
 
-use super::{Bank, Formula, Misread, Op, Place, STEPS_MAX, Step, TEXT_MAX};
+use super::{Bank, Formula, Misread, OPERATIONS_MAX, Op, Place, Step, TEXT_MAX};
 
 /// Most parts that stand in one another. One in brackets counts for each rank of the table above
 /// that it passes; a natural formula has less than ten.
@@ -115,6 +115,7 @@ impl Bank {
             depth: 0,
             between: 0,
             bank,
+            operations: 0,
             steps: Vec::new(),
             names: Vec::new(),
         };
@@ -143,6 +144,7 @@ struct Reader<'t, 'b> {
     /// Results of steps that wait for the step which takes them.
     between: usize,
     bank: &'b mut Bank,
+    operations: usize,
     steps: Vec<Step>,
     names: Vec<u8>,
 }
@@ -340,10 +342,12 @@ impl<'t> Reader<'t, '_> {
             }
             return Ok(Part::Constant(result));
         }
-        if self.steps.len() == STEPS_MAX {
-            let what = format!("more than {STEPS_MAX} operations; make two nodes of the formula");
+        if self.operations == OPERATIONS_MAX {
+            let what =
+                format!("more than {OPERATIONS_MAX} operations; make two nodes of the formula");
             return self.wrong(at, what);
         }
+        self.operations += 1;
         const FULL: &str = "too many numbers; make two nodes of the formulas";
         let mut places = [0; 3];
         for (place, part) in places.iter_mut().zip(parts) {
@@ -362,31 +366,48 @@ impl<'t> Reader<'t, '_> {
         if !self.bank.has_room(self.bank.between) {
             return self.wrong(at, FULL);
         }
-        let step = self.with_product(op, parts, places);
+        let step = self.with_last(op, parts, places);
         let (op, [a, b, c]) = step.unwrap_or((op, places));
         self.steps.push(Step { op, to, a, b, c });
         Ok(Part::Between(to))
     }
 
-    /// One step for a sum and the product in it, if that was the last step; which then is gone.
-    /// It rounds as the two would.
-    fn with_product(&mut self, op: Op, parts: &[Part], places: [u8; 3]) -> Option<(Op, [u8; 3])> {
+    /// One step for two operations, if the first of them was the last step; which then is gone.
+    fn with_last(&mut self, op: Op, parts: &[Part], places: [u8; 3]) -> Option<(Op, [u8; 3])> {
         let last = *self.steps.last()?;
         let is_last = |part: Part| matches!(part, Part::Between(at) if at == last.to);
-        let (op, other) = match (op, parts) {
-            (Op::Add, [_, right]) if is_last(*right) => (Op::AddProduct, places[0]),
-            (Op::Subtract, [_, right]) if is_last(*right) => (Op::SubtractProduct, places[0]),
-            (Op::Add, [left, Part::Name(_) | Part::Constant(_)]) if is_last(*left) => {
-                (Op::AddProduct, places[1])
-            }
-            _ => return None,
-        };
-        if last.op != Op::Multiply {
+        let &[left, right] = parts else { return None };
+        let (op, other) = if is_last(right) {
+            let op = match (last.op, op) {
+                (Op::Multiply, Op::Add) => Op::MultiplyAdd,
+                (Op::Multiply, Op::Subtract) => Op::SubtractProduct,
+                _ => return None,
+            };
+            (op, places[0])
+        } else if is_last(left) && !matches!(right, Part::Between(_)) {
+            (both(last.op, op)?, places[1])
+        } else {
             return None;
-        }
+        };
         self.steps.pop();
         Some((op, [last.a, last.b, other]))
     }
+}
+
+/// `(a first b) second c`.
+fn both(first: Op, second: Op) -> Option<Op> {
+    Some(match (first, second) {
+        (Op::Add, Op::Add) => Op::AddAdd,
+        (Op::Add, Op::Subtract) => Op::AddSubtract,
+        (Op::Add, Op::Multiply) => Op::AddMultiply,
+        (Op::Subtract, Op::Add) => Op::SubtractAdd,
+        (Op::Subtract, Op::Subtract) => Op::SubtractSubtract,
+        (Op::Subtract, Op::Multiply) => Op::SubtractMultiply,
+        (Op::Multiply, Op::Add) => Op::MultiplyAdd,
+        (Op::Multiply, Op::Subtract) => Op::MultiplySubtract,
+        (Op::Multiply, Op::Multiply) => Op::MultiplyMultiply,
+        _ => return None,
+    })
 }
 
 /// How many bytes at the beginning are a number: digits, a point, an exponent.

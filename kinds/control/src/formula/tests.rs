@@ -1,3 +1,5 @@
+//! Formulas against the answers of Python, and what is refused.
+
 use std::fmt::Write;
 
 use serde_json::{Map, json};
@@ -56,6 +58,17 @@ const TABLE: &str = "
     (a + 1) - (b + 2) * (speed_2 + 3)
     a * b + (speed_2 + _x)
     a * b * speed_2 + 1
+    a + b + speed_2
+    a + b - speed_2
+    (a + b) * speed_2
+    a - b + speed_2
+    (a - b) * speed_2
+    (a * b) + (speed_2 - _x)
+    a + (b - speed_2)
+    a + (b + speed_2)
+    a - (b - speed_2) * _x
+    a - b * speed_2 * _x
+    a + b * speed_2 / _x
     -a % b
     a % -b
     a % (2 * pi)
@@ -103,6 +116,8 @@ const TABLE: &str = "
     min(a, b) + max(a, b, speed_2) * min(_x, 1, 2, 3)
     max(sqrt(-1 - a * a), 0)
     min(0, sqrt(-1 - a * a))
+    min(sqrt(-1 - a * a), 0)
+    max(0, sqrt(-1 - a * a))
     clamp(a, -1, 1) + clamp(a, b, speed_2) + clamp(a, 1, -1)
     floor(a) + ceil(a) * 10 + round(a) * 100
     floor(-a) + ceil(-a) * 10 + round(-a) * 100
@@ -282,10 +297,10 @@ fn hostile_formulas_end_in_time_and_on_any_stack() {
     assert_eq!(deep.what, "too many parts in one another; make two nodes of the formula");
     let long = misread(&"a".repeat(TEXT_MAX + 1));
     assert_eq!(long.what, "has 4097 bytes; at most 4096");
-    let many = misread(&format!("a{}", "+a".repeat(STEPS_MAX + 1)));
+    let many = misread(&format!("a{}", "+a".repeat(OPERATIONS_MAX + 1)));
     assert_eq!(many.what, "more than 256 operations; make two nodes of the formula");
-    let sum = format!("a{}", "+a".repeat(STEPS_MAX));
-    assert_eq!(bank().read(&sum).expect("as many as may be").steps.len(), STEPS_MAX);
+    let sum = format!("a{}", "+a".repeat(OPERATIONS_MAX));
+    assert_eq!(bank().read(&sum).expect("as many as may be").steps.len(), OPERATIONS_MAX / 2);
 }
 
 #[test]

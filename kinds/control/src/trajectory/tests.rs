@@ -183,17 +183,16 @@ fn while_the_graph_stops_it_brakes_within_its_limits() {
     for given in [&[][..], &[("waypoints", "[50]"), ("finish", "true")]] {
         let mut node = axis(BOUNDS[0], given);
         let mut watch = Watch { bounds: BOUNDS[0], before: [0.0; 3], rounding: 1e-12 };
-        assert!(node.at_rest());
         if given.is_empty() {
             node.put(TARGET, &Real { value: 50.0 });
         }
         (0..400).for_each(|_| watch.look(next(&mut node)));
-        assert!(!node.at_rest());
+        assert_ne!(node.signal(LEFT), [0.0]);
         node.cycle.stopping = true;
         let speed = watch.before[1];
         let cycles = (1..5000).find(|_| {
             watch.look(next(&mut node));
-            node.at_rest()
+            node.signal(LEFT) == [0.0]
         });
         let least = speed / BOUNDS[0][1] / PERIOD_S;
         let cycles = cycles.expect("it stands") as f64;
@@ -209,7 +208,7 @@ fn while_the_graph_stops_it_brakes_within_its_limits() {
 fn without_a_target_it_rests_where_it_begins() {
     let mut node = axis(BOUNDS[0], &[("initial", "-0.5")]);
     assert_eq!(next(&mut node), [-0.5, 0.0, 0.0]);
-    assert!(!has_arrived(&node) && node.at_rest());
+    assert!(!has_arrived(&node) && node.signal(LEFT) == [0.0]);
 }
 
 #[test]

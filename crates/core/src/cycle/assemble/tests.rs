@@ -56,7 +56,7 @@ struct Writer;
 
 impl Node for Writer {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
-        if cycle.number % 2 == 0 {
+        if cycle.number.is_multiple_of(2) {
             let number = cycle.number as f64;
             *io.write::<Several>(0) = Several {
                 position_rad: number + 0.5,
