@@ -12,6 +12,7 @@ mod check;
 mod compare;
 mod computes;
 mod control;
+mod declared;
 mod doctor;
 mod drill;
 mod flow_figures;

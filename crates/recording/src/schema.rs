@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use sinew_core::catalogue::{MessageType, Scalar};
 
-/// Name of a message type's schema.
+/// Name of a message type's schema: readers of ROS's language take no other form of it.
 pub(crate) fn schema_name(message: &MessageType) -> String {
-    format!("sinew/msg/{}", message.name)
+    format!("sinew/msg/{}", Names::default().of_type(message.name))
 }
 
 /// A message type's schema.

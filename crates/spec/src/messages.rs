@@ -49,7 +49,14 @@ impl<'a> Messages<'a> {
             report.error(entries[MESSAGES_MAX].span, message, format!("at most {MESSAGES_MAX}"));
         }
         let mut messages = Messages::default();
-        for entry in entries.iter().take(MESSAGES_MAX) {
+        for (at, entry) in entries.iter().take(MESSAGES_MAX).enumerate() {
+            let twin = entries[..at].iter().find(|other| are_twins(&other.key, &entry.key));
+            if let Some(twin) = twin {
+                let text = format!("messages '{}' and '{}' have one name", twin.key, entry.key);
+                let help = "give one of them other letters: recordings know neither '_' nor small \
+                            letters in names of messages";
+                report.error(entry.span, text, help);
+            }
             match message(entry, catalogue, report) {
                 Some(message) => drop(messages.all.insert(&entry.key, message)),
                 None => messages.refused.push(&entry.key),
@@ -71,6 +78,12 @@ impl<'a> Messages<'a> {
         }
         found
     }
+}
+
+/// Whether recordings have one name for both.
+fn are_twins(one: &str, other: &str) -> bool {
+    let letters = |name: &str| name.replace('_', "").to_ascii_lowercase();
+    letters(one) == letters(other)
 }
 
 /// A declared message; reports what is wrong with it.
@@ -122,7 +135,7 @@ fn is_alone(
 ) -> bool {
     let differs = |kind: &&&Kind| {
         let mut messages = kind.ports.iter().map(|port| port.message);
-        messages.any(|other| other.name == made.name && other.hash != made.hash)
+        messages.any(|other| are_twins(other.name, made.name) && other.hash != made.hash)
     };
     let Some(kind) = catalogue.iter().find(differs) else { return true };
     let text = format!("message '{}' is declared twice", made.name);
