@@ -62,7 +62,11 @@ nodes:
         - {name: state, port: 'counts[1]'}
         - {name: state, port: 'counts[2]'}
         - {name: state, port: load_n_m}
-  - {kind: mux, name: state, domain: control, message: axis_state, ports: {out: [{name: look, port: from}]}}
+  - kind: mux
+    name: state
+    domain: control
+    message: axis_state
+    ports: {out: [{name: look, port: from}]}
   - {kind: recorder, name: recorder, domain: recorder}
   - {kind: listener, name: listener, domain: api, port: 0, ports: {out: [{name: look, port: in}]}}
   - {kind: read, name: look, domain: api}
