@@ -7,7 +7,6 @@ use sinew_plan::plan::TargetMachine;
 use sinew_spec::{SpecSource, compile, render};
 
 use super::*;
-use crate::Bool;
 use crate::message::{Flag, Message, Real};
 use crate::node::{Cycle, Fresh, Io, Node};
 
@@ -23,7 +22,7 @@ crate::message! {
         /// A short one.
         pub status: i16,
         /// True or false.
-        pub enabled: Bool,
+        pub enabled: bool,
         /// Nothing.
         pub reserved: [u8; 5],
     }
