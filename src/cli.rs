@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn our_own_tables_are_good() {
-        let ours = crate::kinds();
+        let ours = kinds();
         assert!(ours.catalogue().len() > 20, "{} kinds", ours.catalogue().len());
         assert_eq!(lab::with_kinds(&ours).errors(), Vec::<String>::new());
     }

@@ -15,7 +15,7 @@ const INFO: Kind = Kind {
     name: "hysteresis",
     runs_in: RunsIn::Realtime,
     doc: "True from when 'in' is above 'rises_above' until it is below 'falls_below', and then \
-          false until it is above 'rises_above' again: the thermion trigger of O. H. Schmitt, \
+          false until it is above 'rises_above' again: the thermionic trigger of O. H. Schmitt, \
           1938. In between, limits included, it stays what it is. Until 'in' has left that band \
           once, and before the first value, it says 'initial'. Both limits have the unit of 'in'.",
     ports: &[
