@@ -3,7 +3,7 @@
 use crate::kinds::{ARM, KINDS, compile_on, domains, plan, set};
 use sinew_spec::catalogue::{ParameterValue, Scalar};
 use sinew_spec::plan::{Delivery, Link, Overrun, Release, Sync, TargetMachine, Transport, Wait};
-use sinew_spec::{SpecSource, compile};
+use sinew_spec::{SpecSource, compile, picture};
 
 #[test]
 fn the_arm_becomes_two_domains_in_stop_order() {
@@ -291,4 +291,6 @@ fn a_link_takes_one_number_and_converts_it_where_a_number_is_read() {
         (to.to_owned(), part, message)
     });
     assert_eq!(parts, expected);
+    let json = picture::json(&plan);
+    assert_eq!(json["links"][0]["field"], "position_rad");
 }

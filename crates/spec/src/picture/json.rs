@@ -159,6 +159,7 @@ fn link(plan: &Plan, link: &Link) -> Json {
         "from": plan.end_name(link.from),
         "to": plan.end_name(link.to),
         "message": {"name": link.message.name, "bytes": link.message.size},
+        "field": link.part.as_ref().map(|part| &part.field),
         "fused": link.fused,
         "transport": link.transport.word(),
         "sync": link.sync.word(),

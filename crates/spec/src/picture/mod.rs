@@ -190,7 +190,9 @@ fn thread_head(plan: &Plan, at: usize, thread: &Thread) -> String {
 /// What crosses a link, its size, and whether it arrives a cycle later.
 fn message_text(link: &Link) -> String {
     let delay = if link.delay { " · delay 1" } else { "" };
-    format!("{} · {} B{delay}", link.message.name, link.message.size)
+    let field = link.part.as_ref().map_or("", |part| &part.field);
+    let of = if field.is_empty() { "" } else { " of " };
+    format!("{}{of}{field} · {} B{delay}", link.message.name, link.message.size)
 }
 
 /// Delivery, capacity and what happens when it is full.
