@@ -4,7 +4,7 @@
 use sinew_core::catalogue::{
     Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal, Unit,
 };
-use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};
+use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, Real, fault};
 
 use super::passed::passed_periods;
 
@@ -18,6 +18,7 @@ const AT_END: usize = 4;
 /// In the state.
 const POSITION: usize = 0;
 const VELOCITY: usize = 1;
+const RATE: usize = 3;
 
 /// Position, velocity, angle and angular velocity.
 type State = [f64; 4];
@@ -49,6 +50,7 @@ const fn number(
 }
 
 const DAMPING: (f64, f64) = (0.0, 1e6);
+const BRAKE: (f64, f64) = (0.0, 1e9);
 
 const fn output(name: &'static str, doc: &'static str, unit: &'static str) -> Port {
     Port::output(name, doc, Real::TYPE).optional().unit(Unit::Of(unit))
@@ -67,12 +69,14 @@ const INFO: Kind = Kind {
           and by lost periods too, 999 or 4096 steps of them at most; its outputs are where that \
           ends. The track goes from -track_m / 2 to track_m / 2. At an end the cart stops at once, \
           the load swings on, and the cart stays there until something pulls it away. The safe \
-          value 'off' is no force: the cart rolls out. At rest the cart is slower than 0.01 m/s, \
-          and so would the load be at its lowest point.",
+          value 'off' is no force, and the brake closes: it rubs with brake_n, and holds a cart \
+          that stands against as much. Without one the cart rolls out. At rest the brake holds \
+          the cart, though the load may swing on; or the cart is slower than 0.01 m/s, and so \
+          would the load be at its lowest point.",
     ports: &[
         Port::input("force", "Force of the drive on the cart.", Real::TYPE)
             .unit(Unit::Of("N"))
-            .safe(&[SafeValue { name: "off", doc: "No force: the cart rolls out." }]),
+            .safe(&[SafeValue { name: "off", doc: "No force, and the brake closes." }]),
         Port::input("disturbance", "Horizontal force on the load, such as wind.", Real::TYPE)
             .unit(Unit::Of("N"))
             .optional(),
@@ -86,6 +90,7 @@ const INFO: Kind = Kind {
         number("load_kg", "Mass of the load.", "kg", (1e-3, 1e6), "20"),
         number("rope_m", "From the cart to the middle of the load.", "m", (1e-2, 1e3), "1.5"),
         number("cart_damping_n_s_per_m", "Friction by speed.", "N s/m", DAMPING, "20"),
+        number("brake_n", "Force of the brake, closed while 'off'; 0: none.", "N", BRAKE, "0"),
         number("swing_damping_n_m_s_per_rad", "Friction by speed.", "N m s/rad", DAMPING, "0.5"),
         number("gravity_m_per_s2", "It pulls down.", "m/s2", (0.0, 100.0), "9.81"),
         number("track_m", "From one end of the track to the other.", "m", (1e-2, 1e5), "6"),
@@ -124,6 +129,8 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         swing_damping: parameters.number("swing_damping_n_m_s_per_rad"),
         gravity: parameters.number("gravity_m_per_s2"),
         end_m: parameters.number("track_m") / 2.0,
+        brake: parameters.number("brake_n"),
+        forces: Forces { cart: 0.0, load: 0.0, brake: 0.0 },
         steps: 1,
         step_s: 0.0,
         state: [0.0, 0.0, parameters.number("initial_angle_deg").to_radians(), 0.0],
@@ -154,6 +161,9 @@ struct CartPendulum {
     gravity: f64,
     /// From the middle of the track to an end.
     end_m: f64,
+    /// Of the brake while it is closed, N.
+    brake: f64,
+    forces: Forces,
     /// In a period.
     steps: u64,
     step_s: f64,
@@ -165,14 +175,27 @@ struct CartPendulum {
 struct Forces {
     cart: f64,
     load: f64,
+    /// With which the brake rubs; 0 while it is open.
+    brake: f64,
+}
+
+/// What the cart does until that changes.
+#[derive(Clone, Copy, PartialEq)]
+enum CartMotion {
+    /// It stands at an end of its track, or in its brake.
+    Held,
+    /// The brake pushes with so many N, against the motion.
+    Rolls { brake: f64 },
 }
 
 impl Node for CartPendulum {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         let [cart, load] = [FORCE, DISTURBANCE].map(|port| io.read::<Real>(port).value);
+        let brake = if io.fresh(FORCE) == Fresh::Safe { self.brake } else { 0.0 };
+        self.forces = Forces { cart, load, brake };
         let steps = passed_periods(cycle).min((CAUGHT_UP_MAX / self.steps).max(1)) * self.steps;
         for _ in 0..steps {
-            self.step(Forces { cart, load });
+            self.step(self.forces);
         }
         for (at, number) in self.state.iter().enumerate() {
             io.write::<Real>(SHOWN + at).value = *number;
@@ -191,7 +214,8 @@ impl Node for CartPendulum {
         // The square of how fast the load will be where it is lowest.
         let fall = 2.0 * self.gravity * self.rope_m * (1.0 - angle.cos());
         let swing = (self.rope_m * angular_velocity).powi(2) + fall;
-        velocity.abs() < REST_M_PER_S && swing < REST_M_PER_S * REST_M_PER_S
+        let hangs = velocity.abs() < REST_M_PER_S && swing < REST_M_PER_S * REST_M_PER_S;
+        hangs || self.forces.brake > 0.0 && self.motion(self.forces) == CartMotion::Held
     }
 }
 
@@ -213,14 +237,16 @@ impl CartPendulum {
         }
     }
 
-    /// Goes on until the cart comes to an end of its track or leaves it, or for the time that is
-    /// given; how long that was.
+    /// Goes on until the cart comes to an end of its track, stops in its brake or leaves either, or
+    /// for the time that is given; how long that was.
     fn until_change(&mut self, time_s: f64, forces: Forces) -> f64 {
-        let is_held = self.is_held(&self.state, forces);
-        let after = |time_s| self.after(time_s, forces, is_held);
-        let is_same = |state: &State| match is_held {
-            true => self.is_held(state, forces),
-            false => state[POSITION].abs() <= self.end_m,
+        let motion = self.motion(forces);
+        let after = |time_s| self.after(time_s, forces, motion);
+        let is_same = |state: &State| match motion {
+            CartMotion::Held => self.is_held(state, forces),
+            CartMotion::Rolls { brake } => {
+                state[POSITION].abs() <= self.end_m && state[VELOCITY] * brake <= 0.0
+            }
         };
         let all = after(time_s);
         if is_same(&all) {
@@ -234,17 +260,33 @@ impl CartPendulum {
             *if is_before { &mut same_s } else { &mut changed_s } = half_s;
         }
         self.state = after(changed_s);
-        if !is_held {
+        if self.state[POSITION].abs() > self.end_m {
             self.stop();
+        } else if motion != CartMotion::Held {
+            self.state[VELOCITY] = 0.0;
         }
         changed_s
     }
 
-    /// Whether the cart stands at an end of its track and is pressed against it.
+    fn motion(&self, forces: Forces) -> CartMotion {
+        if self.is_held(&self.state, forces) {
+            return CartMotion::Held;
+        }
+        let velocity = self.state[VELOCITY];
+        let ahead = if velocity == 0.0 { self.push(&self.state, forces) } else { velocity };
+        let brake = if forces.brake > 0.0 { -forces.brake.copysign(ahead) } else { 0.0 };
+        CartMotion::Rolls { brake }
+    }
+
+    /// Whether the cart stands, pressed against an end of its track or held by its brake.
     fn is_held(&self, state: &State, forces: Forces) -> bool {
         let [position, velocity, ..] = *state;
-        let is_there = position.abs() >= self.end_m && velocity == 0.0;
-        is_there && self.rates(state, forces, false)[VELOCITY] * position.signum() >= 0.0
+        if velocity != 0.0 {
+            return false;
+        }
+        let push = self.push(state, forces);
+        let is_pressed = position.abs() >= self.end_m && push * position.signum() >= 0.0;
+        is_pressed || forces.brake > 0.0 && push.abs() <= forces.brake
     }
 
     /// The end of the track takes all speed from the cart. It acts on the load through the rope
@@ -256,29 +298,40 @@ impl CartPendulum {
         *position = self.end_m.copysign(*position);
     }
 
+    /// What friction of the swing puts across the rope, N.
+    fn rub(&self, state: &State) -> f64 {
+        self.swing_damping * state[RATE] / self.rope_m
+    }
+
+    /// What moves the cart but for its brake, N: so much would hold it.
+    fn push(&self, state: &State, forces: Forces) -> f64 {
+        let [_, velocity, angle, angular_velocity] = *state;
+        let (sin, cos) = angle.sin_cos();
+        let across = self.load_kg * self.gravity * sin + self.rub(state) - forces.load * cos;
+        let along = self.load_kg * self.rope_m * angular_velocity * angular_velocity * sin;
+        let ahead = forces.cart + forces.load - self.cart_damping * velocity;
+        ahead + along + across * cos
+    }
+
     /// The change of the state per second.
-    fn rates(&self, state: &State, forces: Forces, is_held: bool) -> State {
+    fn rates(&self, state: &State, forces: Forces, motion: CartMotion) -> State {
         let [_, velocity, angle, angular_velocity] = *state;
         let (sin, cos) = angle.sin_cos();
         let (load_kg, rope_m) = (self.load_kg, self.rope_m);
-        // What friction of the swing puts across the rope, N.
-        let rub = self.swing_damping * angular_velocity / rope_m;
-        let acceleration = match is_held {
-            true => 0.0,
-            false => {
-                let across = load_kg * self.gravity * sin + rub - forces.load * cos;
-                let along = load_kg * rope_m * angular_velocity * angular_velocity * sin;
-                let ahead = forces.cart + forces.load - self.cart_damping * velocity;
-                (ahead + along + across * cos) / (self.cart_kg + load_kg * sin * sin)
+        let acceleration = match motion {
+            CartMotion::Held => 0.0,
+            CartMotion::Rolls { brake } => {
+                (self.push(state, forces) + brake) / (self.cart_kg + load_kg * sin * sin)
             }
         };
-        let swing = (forces.load * cos - rub) / load_kg - self.gravity * sin - acceleration * cos;
+        let wind = (forces.load * cos - self.rub(state)) / load_kg;
+        let swing = wind - self.gravity * sin - acceleration * cos;
         [velocity, acceleration, angular_velocity, swing / rope_m]
     }
 
     /// The state after some time: a step of the classic method of Runge and Kutta.
-    fn after(&self, time_s: f64, forces: Forces, is_held: bool) -> State {
-        let rates = |state: &State| self.rates(state, forces, is_held);
+    fn after(&self, time_s: f64, forces: Forces, motion: CartMotion) -> State {
+        let rates = |state: &State| self.rates(state, forces, motion);
         let half_s = time_s / 2.0;
         let one = rates(&self.state);
         let two = rates(&moved(&self.state, &one, half_s));

@@ -19,17 +19,31 @@ fn at_end(node: &NodeFixture) -> &'static str {
     INFO.signals[AT_END].labels[node.signal(AT_END)[0] as usize]
 }
 
-fn cycle(node: &mut NodeFixture, [force, disturbance]: [f64; 2]) {
-    node.put(FORCE, &Real { value: force });
+fn cycle(node: &mut NodeFixture, input: [f64; 2]) {
+    cycle_with(node, input, false);
+}
+
+fn cycle_with(node: &mut NodeFixture, [force, disturbance]: [f64; 2], is_safe: bool) {
+    let force = Real { value: force };
+    if is_safe {
+        node.put_safe(FORCE, &force)
+    } else {
+        node.put(FORCE, &force)
+    }
     node.put(DISTURBANCE, &Real { value: disturbance });
     node.update().expect("goes on");
 }
 
 /// Positions, velocities, angles and angular velocities.
 fn run(node: &mut NodeFixture, inputs: &[[f64; 2]]) -> [Vec<f64>; 4] {
+    run_with(node, &inputs.iter().map(|input| (*input, false)).collect::<Vec<_>>())
+}
+
+/// The same; each input with whether it is the safe value.
+fn run_with(node: &mut NodeFixture, inputs: &[([f64; 2], bool)]) -> [Vec<f64>; 4] {
     let mut columns = [vec![], vec![], vec![], vec![]];
-    for input in inputs {
-        cycle(node, *input);
+    for (input, is_safe) in inputs {
+        cycle_with(node, *input, *is_safe);
         columns.iter_mut().zip(shown(node)).for_each(|(column, number)| column.push(number));
     }
     columns
@@ -37,12 +51,32 @@ fn run(node: &mut NodeFixture, inputs: &[[f64; 2]]) -> [Vec<f64>; 4] {
 
 /// Holds a crane of the defaults, but for its track and angle, against the reference.
 fn compare(track_m: f64, angle_deg: f64, inputs: &[[f64; 2]]) -> [Vec<f64>; 4] {
-    let (track, angle) = (format!("{track_m}"), format!("{angle_deg}"));
-    let given = [("track_m", track.as_str()), ("initial_angle_deg", angle.as_str())];
-    let ours = run(&mut fixture(&NODE, &given).expect("makes"), inputs);
+    let inputs: Vec<_> = inputs.iter().map(|input| (*input, false)).collect();
+    compare_with(track_m, angle_deg, 0.0, &inputs)
+}
+
+/// The same with a brake.
+fn compare_with(
+    track_m: f64,
+    angle_deg: f64,
+    brake_n: f64,
+    inputs: &[([f64; 2], bool)],
+) -> [Vec<f64>; 4] {
+    let [track, angle, brake] = [track_m, angle_deg, brake_n].map(|number| format!("{number}"));
+    let given = [
+        ("track_m", track.as_str()),
+        ("initial_angle_deg", angle.as_str()),
+        ("brake_n", brake.as_str()),
+    ];
+    let ours = run_with(&mut fixture(&NODE, &given).expect("makes"), inputs);
+    let asked: Vec<_> = inputs
+        .iter()
+        .map(|([force, wind], is_safe)| [*force, *wind, f64::from(u8::from(*is_safe))])
+        .collect();
     let question = json!({
         "cart": 10.0, "load": 20.0, "rope": 1.5, "rub": 20.0, "swing": 0.5, "g": 9.81,
-        "end": track_m / 2.0, "angle": angle_deg.to_radians(), "period": 1e-3, "inputs": inputs,
+        "end": track_m / 2.0, "angle": angle_deg.to_radians(), "brake": brake_n, "period": 1e-3,
+        "inputs": asked,
     });
     if let Some(theirs) = reference("plants.cart_pendulum", &question) {
         let columns = ["position", "velocity", "angle", "angular velocity"];
@@ -77,6 +111,36 @@ fn the_ends_of_the_track_stop_the_cart_as_scipy_says() {
     let ours = compare(0.6, -20.0, &pushes(5, 500, 250.0));
     let held = ours[0].iter().filter(|position| position.abs() == 0.3).count();
     assert!((300..2200).contains(&held), "{held} cycles at an end");
+}
+
+#[test]
+fn a_brake_stops_the_cart_and_slips_as_scipy_says() {
+    // 40 N hold the cart only near the turns of the swing.
+    let mut inputs = vec![([200.0, 0.0], false); 300];
+    inputs.extend(vec![([0.0, 0.0], true); 4000]);
+    let ours = compare_with(1e4, 20.0, 40.0, &inputs);
+    let stands = |from: usize| ours[1][from..].iter().filter(|speed| **speed == 0.0).count();
+    assert!((50..3900).contains(&stands(400)), "{} cycles held", stands(400));
+    let moves_again = ours[1][400..].windows(2).filter(|two| two[0] == 0.0 && two[1] != 0.0);
+    let slips = moves_again.count();
+    assert!(slips >= 2, "it slips {slips} times");
+    // On a short track it comes to the end with the brake closed.
+    let ours = compare_with(0.6, 0.0, 60.0, &inputs);
+    assert!(ours[0].iter().any(|position| *position == 0.3), "comes to the end");
+}
+
+#[test]
+fn in_its_brake_it_is_at_rest_though_the_load_swings() {
+    let given = [("initial_angle_deg", "20"), ("brake_n", "150")];
+    let mut node = fixture(&NODE, &given).expect("makes");
+    run(&mut node, &[[100.0, 0.0]; 500]);
+    assert!(shown(&node)[VELOCITY] > 0.5 && !node.at_rest(), "{:?}", shown(&node));
+    let ways = run_with(&mut node, &[([0.0; 2], true); 1000]);
+    assert!(node.at_rest() && ways[1][999] == 0.0, "{:?}", shown(&node));
+    assert!(ways[2][500..].iter().any(|angle| angle.abs() > 0.1), "the load swings on");
+    // A command opens the brake, also one of no force.
+    run(&mut node, &[[0.0; 2]; 10]);
+    assert!(!node.at_rest() && shown(&node)[VELOCITY] != 0.0, "{:?}", shown(&node));
 }
 
 #[test]

@@ -89,9 +89,9 @@ def two_mass(jm, jl, k, d, bm, bl, period, inputs):
     return after_each_period(a, [[0, 0], [1 / jm, 0], [0, 0], [0, -1 / jl]], period, inputs)
 
 
-def cart_pendulum(cart, load, rope, rub, swing, g, end, angle, period, inputs):
+def cart_pendulum(cart, load, rope, rub, swing, g, end, angle, brake, period, inputs):
     """Two bodies in the plane, and the force of the rope that keeps them apart. The state: place
-    and speed of the cart, then of the load."""
+    and speed of the cart, then of the load. An input: both forces, and whether the brake is closed."""
     state = np.array([0, 0, rope * np.sin(angle), -rope * np.cos(angle), 0, 0], dtype=float)
     found = []
 
@@ -113,31 +113,42 @@ def cart_pendulum(cart, load, rope, rub, swing, g, end, angle, period, inputs):
         push = force - rub * x[1] + tension * along[0] - twist * across[0]
         return [a, ax, ay], push
 
-    for force, wind in inputs:
-        now = 0.0
+    for force, wind, closed in inputs:
+        now, dry = 0.0, brake * closed
         while now < period:
             side = np.sign(state[0])
-            held = abs(state[0]) >= end and state[1] == 0.0 and \
-                solved(state, force, wind, True)[1] * side >= 0
+
+            def grip(x):
+                """What it takes to move a cart that stands."""
+                push = solved(x, force, wind, True)[1]
+                at_end = push * side if abs(x[0]) >= end else -1.0
+                return max(at_end, dry - abs(push) if dry else -1.0)
+
+            held = state[1] == 0.0 and grip(state) >= 0
+            ahead = np.sign(state[1] or solved(state, force, wind, True)[1])
 
             def rates(_, x):
-                a, ax, ay = solved(x, force, wind, held)[0]
+                a, ax, ay = solved(x, force - ahead * dry, wind, held)[0]
                 return [x[1], a, x[4], x[5], ax, ay]
 
             def change(_, x):
-                return solved(x, force, wind, True)[1] * side if held else end - abs(x[0])
+                if held:
+                    return grip(x)
+                return min(end - abs(x[0]), ahead * x[1]) if dry else end - abs(x[0])
 
             change.terminal, change.direction = True, -1
             way = solve_ivp(rates, (now, period), state, method="DOP853", events=change,
                             rtol=1e-12, atol=1e-14)
             now, state = way.t[-1], way.y[:, -1].copy()
-            if way.status == 1 and not held:
+            if way.status == 1 and held:
+                # It is pulled away: not held in what is left of the period.
+                state[1] = np.sign(solved(state, force, wind, True)[1]) * 1e-15
+            elif way.status == 1 and end - abs(state[0]) < 1e-12:
                 along = (state[2:4] - [state[0], 0]) / rope
                 state[4:6] -= (state[4:6] @ along) * along
                 state[0], state[1] = np.copysign(end, state[0]), 0.0
             elif way.status == 1:
-                # It is pulled away: not held in what is left of the period.
-                state[1] = -side * 1e-15
+                state[1] = 0.0
         found.append(state)
     x, v, px, py, vx, vy = np.array(found).T
     theta = np.unwrap(np.arctan2(px - x, -py))
