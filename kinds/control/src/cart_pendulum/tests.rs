@@ -126,7 +126,7 @@ fn a_brake_stops_the_cart_and_slips_as_scipy_says() {
     assert!(slips >= 2, "it slips {slips} times");
     // On a short track it comes to the end with the brake closed.
     let ours = compare_with(0.6, 0.0, 60.0, &inputs);
-    assert!(ours[0].iter().any(|position| *position == 0.3), "comes to the end");
+    assert!(ours[0].contains(&0.3), "comes to the end");
 }
 
 #[test]
