@@ -2,7 +2,7 @@
 //! a text of its node; most kinds only say that two of their ports have the same, so units are
 //! carried along the links and through such nodes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sinew_plan::catalogue::{ParameterValue, Unit, unit_of_name};
 use sinew_plan::plan::End;
@@ -31,7 +31,9 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) {
     for (at, node) in draft.nodes.iter().enumerate() {
         of_node(draft, at, node, &mut sets);
     }
-    for Joined { from, to, part, link, .. } in joined {
+    // A second writer of a port is reported as such.
+    let mut written = HashSet::new();
+    for Joined { from, to, part, link, .. } in joined.iter().filter(|it| written.insert(it.to)) {
         let field = part.as_ref().filter(|_| link.field.is_some());
         let refused = match field {
             Some(part) => {

@@ -93,7 +93,7 @@ impl Node for Mux {
 
 #[cfg(test)]
 mod tests {
-    use sinew_core::{Bool, NodeFixture, message};
+    use sinew_core::{NodeFixture, message};
 
     use super::*;
     use crate::testing::fixture_in;
@@ -110,7 +110,7 @@ mod tests {
             /// A small one.
             pub mode: i8,
             /// A flag.
-            pub enabled: Bool,
+            pub enabled: bool,
             /// Up to a multiple of 8.
             pub rest: [u8; 4],
         }

@@ -47,14 +47,20 @@ impl Subject {
         }
     }
 
-    /// Its name; of a link those of its ends.
+    /// Its name; of a link those of its nodes, with their ports where these alone tell it from
+    /// another link.
     pub fn name(self, plan: &Plan) -> String {
         match self {
             Subject::Node(at) => plan.nodes[at].name.clone(),
             Subject::Domain(at) => plan.domains[at].name.clone(),
             Subject::Link(at) => {
+                let nodes = |link: &Link| [link.from.node, link.to.node];
                 let link = &plan.links[at];
-                let [from, to] = [link.from, link.to].map(|end| &plan.nodes[end.node].name);
+                let joins = |other: &&Link| !other.fused && nodes(other) == nodes(link);
+                if plan.links.iter().filter(joins).count() > 1 {
+                    return format!("{}->{}", plan.end_name(link.from), plan.end_name(link.to));
+                }
+                let [from, to] = nodes(link).map(|node| &plan.nodes[node].name);
                 format!("{from}->{to}")
             }
             Subject::Host(at) => plan.hosts.all[at].name.clone(),

@@ -81,8 +81,10 @@ impl Firewall {
             false => "what each realtime thread can wait for:",
         };
         let line = |thread: &ThreadWaits| {
-            let waits: Vec<String> =
+            let mut waits: Vec<String> =
                 thread.waits.iter().map(|wait| wait_text(plan, *wait)).collect();
+            // Several links from one node bring their feedback together.
+            waits.dedup();
             let domain = &plan.domains[thread.domain].name;
             format!("  {domain}, thread {}: {}", thread.thread, waits.join("; "))
         };
