@@ -39,8 +39,11 @@ impl Node for Pass {
 const TEN: &str = "'a*b + b*c - c*d + d*a + a*c'";
 const TEN_COMPARED: &str = "'if(a > b and b < c or not (c == d), a*d + 1, b / 2 - c)'";
 
+/// Parameters of a node, as a spec gives them.
+type Given = &'static [(&'static str, &'static str)];
+
 /// What is measured: a name, its kind, its parameters, and its inputs.
-const ROWS: [(&str, &str, &[(&str, &str)], usize); 8] = [
+const ROWS: [(&str, &str, Given, usize); 8] = [
     ("pass", "", &[], 1),
     ("biquad", "biquad", &[("shape", "lowpass"), ("frequency_hz", "40")], 1),
     ("lowpass, order 4", "lowpass", &[("cutoff_hz", "40"), ("order", "4")], 1),
