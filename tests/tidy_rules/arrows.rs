@@ -216,10 +216,19 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "kinds/robot/src",
         &[
-            &["file", "kinematics", "limited", "messages", "testing", "workspace"],
-            &["arm", "path"],
-            &["ethercat_master", "ik", "path_planner", "pose_limiter", "twist_limiter"],
-            &["drives", "wheeled_base"],
+            &["file", "kinematics", "limited", "messages", "testing", "wheels", "workspace"],
+            &["arm", "path", "planar"],
+            &[
+                "ethercat_master",
+                "ik",
+                "odometry",
+                "path_follower",
+                "path_planner",
+                "pose_limiter",
+                "twist_limiter",
+                "twist_select",
+            ],
+            &["drives", "rover", "wheeled_base"],
         ],
     ),
     ("kinds/media/src", &[&["packet", "picture", "play", "sound"]]),

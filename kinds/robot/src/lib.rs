@@ -1,6 +1,7 @@
 //! The node kinds of the machines that come with Sinew, in one table. A six-axis arm: planner,
-//! inverse kinematics, fieldbus master, and the drives that it commands. A base on two wheels. What
-//! limits either when others say where it shall go.
+//! inverse kinematics, fieldbus master, and the drives that it commands. A base on two wheels, alone
+//! or among obstacles, and what follows a path with it. What limits either when others say where it
+//! shall go.
 
 pub mod arm;
 pub mod drives;
@@ -10,11 +11,17 @@ pub mod ik;
 pub mod kinematics;
 mod limited;
 pub mod messages;
+pub mod odometry;
 pub mod path;
+pub mod path_follower;
 pub mod path_planner;
+mod planar;
 pub mod pose_limiter;
+pub mod rover;
 pub mod twist_limiter;
+pub mod twist_select;
 pub mod wheeled_base;
+mod wheels;
 pub mod workspace;
 
 use sinew_core::NodeEntry;
@@ -29,6 +36,10 @@ pub const NODES: &[NodeEntry] = &[
     drives::NODE,
     twist_limiter::NODE,
     wheeled_base::NODE,
+    path_follower::NODE,
+    twist_select::NODE,
+    rover::NODE,
+    odometry::NODE,
 ];
 
 #[cfg(test)]

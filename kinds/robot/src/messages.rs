@@ -22,6 +22,21 @@ pub const PLANNER_PAUSE: u32 = 2;
 /// [`PlannerCommand::what`]: go on.
 pub const PLANNER_RESUME: u32 = 3;
 
+/// Most obstacles of a [`PlaneMap`].
+pub const OBSTACLES_MAX: usize = 64;
+
+/// Most points of [`PathPoints`].
+pub const POINTS_MAX: usize = 64;
+
+/// [`PathProgress::state`]: it does not know where it is, or how far it can see, and stands.
+pub const FOLLOWER_WAITS: u32 = 0;
+/// [`PathProgress::state`]: it drives as fast as the path allows.
+pub const FOLLOWER_DRIVES: u32 = 1;
+/// [`PathProgress::state`]: something is near; it slows down, or stands.
+pub const FOLLOWER_SLOWED: u32 = 2;
+/// [`PathProgress::state`]: it is at the end of the path.
+pub const FOLLOWER_ARRIVED: u32 = 3;
+
 sinew_core::message! {
     /// Where the tool flange shall be at the end of this cycle.
     pub struct CartesianTarget {
@@ -93,9 +108,9 @@ sinew_core::message! {
 
     /// What a base with a left and a right wheel knows of itself.
     pub struct BaseState {
-        /// Where it is, seen from where it began: x, y and z, m.
+        /// Where it is, seen from where it began or from the origin of its plane: x, y and z, m.
         pub position_m: [f64; 3],
-        /// How it is turned since then: unit quaternion x, y, z, w.
+        /// How it is turned there: unit quaternion x, y, z, w.
         pub orientation_xyzw: [f64; 4],
         /// How fast it moves along its own x, y and z, m/s.
         pub linear_m_per_s: [f64; 3],
@@ -105,6 +120,48 @@ sinew_core::message! {
         pub wheel_position_rad: [f64; 2],
         /// How fast they turn, rad/s.
         pub wheel_velocity_rad_per_s: [f64; 2],
+    }
+
+    /// How far it is to whatever comes next, as sensors of a base see it.
+    pub struct Ranges {
+        /// Straight ahead, to the left and to the right of that, m.
+        pub range_m: [f64; 3],
+    }
+
+    /// What stands on a plane, and what drives there.
+    pub struct PlaneMap {
+        /// Of the fence: least x and y, greatest x and y, m.
+        pub fence_m: [f64; 4],
+        /// Of each round obstacle x, y and radius, m.
+        pub obstacles_m: [f64; 3 * OBSTACLES_MAX],
+        /// How many obstacles there are; numbers behind them mean nothing.
+        pub count: u64,
+        /// Radius of the base that drives there, m.
+        pub base_radius_m: f64,
+    }
+
+    /// The path that is followed.
+    pub struct PathPoints {
+        /// Of each point x and y, m.
+        pub points_m: [f64; 2 * POINTS_MAX],
+        /// How many points there are; numbers behind them mean nothing.
+        pub count: u32,
+        /// Whether it goes on from the last to the first: 1.
+        pub repeats: u32,
+    }
+
+    /// How far somebody is on a path.
+    pub struct PathProgress {
+        /// Where to it drives: x and y, m.
+        pub goal_m: [f64; 2],
+        /// Along the path since its first point, m.
+        pub way_m: f64,
+        /// Along the path to its last point, m.
+        pub left_m: f64,
+        /// Rounds that are done.
+        pub rounds: u32,
+        /// One of `FOLLOWER_*`.
+        pub state: u32,
     }
 }
 

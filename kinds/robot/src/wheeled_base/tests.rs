@@ -1,8 +1,9 @@
 //! How `wheeled_base` moves, against where it must be by geometry.
 
+use std::f64::consts::TAU;
 use std::path::Path;
 
-use rs_opw_kinematics::glam::DVec3;
+use rs_opw_kinematics::glam::{DQuat, DVec3};
 use zerocopy::IntoBytes;
 
 use super::*;

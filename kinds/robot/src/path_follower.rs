@@ -1,0 +1,248 @@
+//! Kind `path_follower`: drives a base on two wheels along points on a plane.
+//!
+//! Pure pursuit (Coulter, *Implementation of the Pure Pursuit Path Tracking Algorithm*,
+//! CMU-RI-TR-92-01, 1992): it drives along the arc that leads from where it is, and as it is turned,
+//! to a goal on the path somewhat farther on.
+
+use rs_opw_kinematics::glam::DVec2;
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
+
+use super::messages::{
+    BaseState, FOLLOWER_ARRIVED, FOLLOWER_DRIVES, FOLLOWER_SLOWED, FOLLOWER_WAITS, PathPoints,
+    PathProgress, Ranges, TwistTarget,
+};
+use super::planar::PlanarPlace;
+
+mod track;
+
+use track::Track;
+
+const POSE: usize = 0;
+const RANGES: usize = 1;
+const OUT: usize = 2;
+const PROGRESS: usize = 3;
+const POINTS: usize = 4;
+
+/// With the goal farther to the side than this it turns where it stands, rad.
+const TURN_FIRST_RAD: f64 = 1.0;
+/// So much of its speed it keeps when something is near beside its way.
+const BESIDE: f64 = 0.3;
+/// It looks for the nearest place of the path so many lookaheads farther on.
+const WINDOW: f64 = 2.0;
+/// Once arrived it stays so until it is so many tolerances away from the end.
+const STAYS: f64 = 2.0;
+
+const fn number(
+    name: &'static str,
+    doc: &'static str,
+    unit: &'static str,
+    (min, max): (f64, f64),
+    default: &'static str,
+) -> Parameter {
+    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
+}
+
+/// What the compiler knows of the kind.
+pub const INFO: Kind = Kind {
+    name: "path_follower",
+    runs_in: RunsIn::Realtime,
+    doc: "Drives along straight lines from point to point by pure pursuit: to a goal that is \
+          'lookahead_m' farther on than the nearest place of the path, so it cuts corners by less \
+          than that. It goes on where it left the path, not where the path happens to be near. A \
+          goal beside or behind it makes it turn where it stands. It brakes before the end, and \
+          is there within 'tolerance_m'. Without a place, and with 'ranges' linked but silent so \
+          far, it stands. It knows no obstacle: it slows down where its sensors see one, and \
+          stands before it until it has gone. It only aims: link a 'twist_limiter' behind it.",
+    ports: &[
+        Port::input("pose", "Where it is.", BaseState::TYPE),
+        Port::input("ranges", "How far it can see.", Ranges::TYPE).optional(),
+        Port::output("out", "How fast to move and turn, in every cycle.", TwistTarget::TYPE),
+        Port::output("progress", "How far it is, in every cycle.", PathProgress::TYPE).optional(),
+        Port::output("points", "The path, in every cycle.", PathPoints::TYPE).optional(),
+    ],
+    parameters: &[
+        Parameter::new("points", ParameterType::Yaml)
+            .unit("m")
+            .doc("The path: a list of [x, y], 2 to 64 of them."),
+        Parameter::new("repeat", ParameterType::Bool)
+            .or("false")
+            .doc("Whether it goes on from the last point to the first."),
+        number("speed_m_per_s", "Speed on the path.", "m/s", (1e-3, 100.0), "0.4"),
+        number("lookahead_m", "To its goal.", "m", (1e-2, 100.0), "0.4"),
+        number("deceleration_m_per_s2", "To the end.", "m/s2", (1e-3, 100.0), "0.3"),
+        number("turn_speed_rad_per_s", "Greatest.", "rad/s", (1e-3, 100.0), "1"),
+        number("tolerance_m", "So near to the end it is there.", "m", (1e-3, 10.0), "0.05"),
+        number("slow_m", "What is nearer slows it down.", "m", (1e-2, 1000.0), "0.8"),
+        number("stop_m", "So near ahead it stands.", "m", (0.0, 1000.0), "0.15"),
+    ],
+    signals: &[
+        Signal::new("goal_m", "Where to it drives: x and y.", "m", 2),
+        Signal::new("off_m", "From the nearest place of the path.", "m", 1),
+        Signal::new("left_m", "Along the path to its last point.", "m", 1),
+        Signal {
+            labels: &["waits", "drives", "slowed", "arrived"],
+            ..Signal::new("state", "What it does.", "", 1)
+        },
+    ],
+};
+
+/// The kind's row in the table.
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let track = Track::of(parameters)?;
+    let number = |name| parameters.number(name);
+    let (slow_m, stop_m) = (number("slow_m"), number("stop_m"));
+    if slow_m <= stop_m {
+        let text = fault!("slow_m {slow_m} is no more than stop_m {stop_m}; raise slow_m");
+        return Err(text.at(parameters.span("slow_m")));
+    }
+    let (lookahead_m, tolerance_m) = (number("lookahead_m"), number("tolerance_m"));
+    if lookahead_m < tolerance_m {
+        let text = fault!(
+            "lookahead_m {lookahead_m} is less than tolerance_m {tolerance_m}; raise lookahead_m"
+        );
+        return Err(text.at(parameters.span("lookahead_m")));
+    }
+    Ok(Box::new(PathFollower {
+        points: track.points(),
+        track,
+        speed_m_per_s: number("speed_m_per_s"),
+        lookahead_m,
+        deceleration_m_per_s2: number("deceleration_m_per_s2"),
+        turn_speed_rad_per_s: number("turn_speed_rad_per_s"),
+        tolerance_m,
+        slow_m,
+        stop_m,
+        has_ranges: parameters.messages.iter().any(|(port, _)| *port == RANGES),
+        way_m: 0.0,
+        rounds: 0,
+        has_arrived: false,
+    }))
+}
+
+struct PathFollower {
+    track: Track,
+    points: PathPoints,
+    speed_m_per_s: f64,
+    lookahead_m: f64,
+    deceleration_m_per_s2: f64,
+    turn_speed_rad_per_s: f64,
+    tolerance_m: f64,
+    slow_m: f64,
+    stop_m: f64,
+    /// Whether sensors are linked.
+    has_ranges: bool,
+    /// Along the path, how far it is.
+    way_m: f64,
+    rounds: u32,
+    has_arrived: bool,
+}
+
+/// How fast to move and turn.
+type Twist = (f64, f64);
+
+impl Node for PathFollower {
+    fn update(&mut self, io: &mut Io<'_>, _cycle: &Cycle) -> Result<(), Fault> {
+        let sees = match io.fresh(RANGES) {
+            Fresh::None => (!self.has_ranges).then_some([f64::INFINITY; 3]),
+            _ => Some(io.read::<Ranges>(RANGES).range_m),
+        };
+        let place = match io.fresh(POSE) {
+            Fresh::None => None,
+            _ => Some(PlanarPlace::of(io.read::<BaseState>(POSE))),
+        };
+        let mut goal_m = self.track.at(self.way_m);
+        let (mut twist, mut state, mut off_m) = ((0.0, 0.0), FOLLOWER_WAITS, 0.0);
+        if let (Some(place), Some(range_m)) = (place, sees) {
+            off_m = self.find(place.position_m);
+            goal_m = self.goal(off_m);
+            (twist, state) = self.pursue(&place, goal_m, range_m);
+        }
+        let (speed_m_per_s, turn_rad_per_s) = twist;
+        *io.write::<TwistTarget>(OUT) = TwistTarget {
+            linear_m_per_s: [speed_m_per_s, 0.0, 0.0],
+            angular_rad_per_s: [0.0, 0.0, turn_rad_per_s],
+        };
+        let left_m = self.track.length_m - self.way_m;
+        *io.write::<PathProgress>(PROGRESS) = PathProgress {
+            goal_m: goal_m.to_array(),
+            way_m: self.way_m,
+            left_m,
+            rounds: self.rounds,
+            state,
+        };
+        *io.write::<PathPoints>(POINTS) = self.points;
+        io.signal(0).copy_from_slice(&goal_m.to_array());
+        io.signal(1)[0] = off_m;
+        io.signal(2)[0] = left_m;
+        io.signal(3)[0] = f64::from(state);
+        Ok(())
+    }
+}
+
+impl PathFollower {
+    /// Looks for the nearest place of the path, from where it was on. Says how far that is.
+    fn find(&mut self, at_m: DVec2) -> f64 {
+        let (way_m, off_m) = self.track.nearest(at_m, self.way_m, WINDOW * self.lookahead_m);
+        // From farther away another place of the path may be nearer by chance.
+        if off_m <= self.lookahead_m {
+            self.way_m = way_m;
+            if self.track.repeats && self.way_m >= self.track.length_m {
+                self.way_m -= self.track.length_m;
+                self.rounds = self.rounds.saturating_add(1);
+            }
+        }
+        at_m.distance(self.track.at(self.way_m))
+    }
+
+    /// Where to: back to the path, if that is farther away than the goal would be.
+    fn goal(&self, off_m: f64) -> DVec2 {
+        let is_near = off_m <= self.lookahead_m;
+        self.track.at(if is_near { self.way_m + self.lookahead_m } else { self.way_m })
+    }
+
+    fn pursue(&mut self, place: &PlanarPlace, goal_m: DVec2, range_m: [f64; 3]) -> (Twist, u32) {
+        let end_m = (!self.track.repeats).then(|| self.end_m(place.position_m));
+        let near_m = if self.has_arrived { self.tolerance_m * STAYS } else { self.tolerance_m };
+        self.has_arrived = end_m.is_some_and(|end_m| end_m <= near_m);
+        if self.has_arrived {
+            return ((0.0, 0.0), FOLLOWER_ARRIVED);
+        }
+        let to_goal_m = DVec2::from_angle(-place.turn_rad).rotate(goal_m - place.position_m);
+        let distance_m = to_goal_m.length();
+        if to_goal_m.to_angle().abs() > TURN_FIRST_RAD {
+            let turn_rad_per_s = self.turn_speed_rad_per_s.copysign(to_goal_m.y);
+            return ((0.0, turn_rad_per_s), FOLLOWER_DRIVES);
+        }
+        // Half a tolerance of reserve: it shall arrive, not come nearer for ever.
+        let brakes = |end_m: f64| {
+            (2.0 * self.deceleration_m_per_s2 * (end_m - self.tolerance_m / 2.0).max(0.0)).sqrt()
+        };
+        let on_path = self.speed_m_per_s.min(end_m.map_or(f64::INFINITY, brakes));
+        let free = self.free(range_m);
+        let speed = on_path.min(self.speed_m_per_s * free);
+        let state = if speed < on_path { FOLLOWER_SLOWED } else { FOLLOWER_DRIVES };
+        // The arc through the goal has this curvature: 2 y / d2.
+        let curvature = 2.0 * to_goal_m.y / (distance_m * distance_m).max(f64::MIN_POSITIVE);
+        let speed = speed.min(self.turn_speed_rad_per_s / curvature.abs());
+        let turn = speed * curvature;
+        ((speed, turn), state)
+    }
+
+    /// To the end, along the path or straight, whichever is longer.
+    fn end_m(&self, at_m: DVec2) -> f64 {
+        let left_m = self.track.length_m - self.way_m;
+        left_m.max(at_m.distance(self.track.at(self.track.length_m)))
+    }
+
+    /// How much of its speed the sensors leave it: 0 to 1.
+    fn free(&self, [ahead_m, left_m, right_m]: [f64; 3]) -> f64 {
+        let part = |m: f64| ((m - self.stop_m) / (self.slow_m - self.stop_m)).clamp(0.0, 1.0);
+        part(ahead_m).min(part(left_m.min(right_m)).max(BESIDE))
+    }
+}
+
+#[cfg(test)]
+mod tests;

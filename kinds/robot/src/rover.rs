@@ -1,0 +1,260 @@
+//! Kind `rover`: a round base on two wheels, simulated, on a plane with a fence and obstacles.
+
+use rs_opw_kinematics::glam::DVec2;
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal};
+use sinew_core::{Bool, Cycle, Fault, Flag, Io, Message, Node, NodeEntry, Parameters, fault};
+
+use super::limited::passed_ns;
+use super::messages::{BaseState, PlaneMap, Ranges, TwistTarget};
+use super::planar::{self, PlanarPlace};
+use super::wheels::{self, DrivenWheels};
+
+mod plane;
+
+use plane::Plane;
+
+const IN: usize = 0;
+const OUT: usize = 1;
+const RANGES: usize = 2;
+const BUMPED: usize = 3;
+const PLANE: usize = 4;
+
+/// How the sensors look: ahead, to the left and to the right, rad.
+const LOOKS_RAD: [f64; 3] = [0.0, std::f64::consts::FRAC_PI_6, -std::f64::consts::FRAC_PI_6];
+/// Way of the bumper: what is nearer than this touches it, m.
+const BUMPER_M: f64 = 1e-3;
+/// By more than this it does not go on in a cycle; of a longer gap the rest did not happen to it,
+/// so that catching up takes no longer than a cycle may.
+const PASSED_S_MAX: f64 = 1.0;
+/// Steps of a cycle are so many of its radii long at most: between two places that are free, a way
+/// this short cannot lead through anything.
+const STEP_RADII: f64 = 0.25;
+/// Most radii that it may go in a second.
+const RADII_PER_S_MAX: f64 = 100.0;
+/// Halvings of a step until the contact is found: of 1 m to 1e-12 m.
+const HALVINGS: u32 = 40;
+
+/// What the compiler knows of the kind.
+pub const INFO: Kind = Kind {
+    name: "rover",
+    runs_in: RunsIn::Realtime,
+    doc: "A simulated round base on a left and a right wheel, on a plane with a fence and round \
+          obstacles: the machine. As a 'wheeled_base' it obeys the x and the turn around z of a \
+          twist, and each wheel has a greatest speed and acceleration. It never enters an \
+          obstacle: at contact it stands, and can turn. Three sensors on its rim look ahead, and \
+          30 degrees to the left and to the right of that. What its wheels slip is missing in its \
+          way, not in their turns. 'out' tells where it truly is: who shall not know that looks \
+          at the wheels alone, as 'odometry' does.",
+    ports: &[
+        Port {
+            safe: &[SafeValue { name: "stand", doc: "At rest: the wheels brake." }],
+            ..Port::input("in", "How fast it shall move and turn.", TwistTarget::TYPE)
+        },
+        Port::output("out", "Where it is, and how its wheels turn.", BaseState::TYPE).optional(),
+        Port::output("ranges", "What the three sensors see, from its rim.", Ranges::TYPE)
+            .optional(),
+        Port::output("bumped", "Whether something touches it.", Flag::TYPE).optional(),
+        Port::output("plane", "What stands on the plane.", PlaneMap::TYPE).optional(),
+    ],
+    parameters: &[
+        wheels::RADIUS_M,
+        wheels::TRACK_M,
+        wheels::SPEED_MAX,
+        wheels::ACCELERATION_MAX,
+        Parameter::new("radius_m", ParameterType::Number { min: 0.01, max: 100.0 })
+            .or("0.22")
+            .unit("m")
+            .doc("Radius of the base."),
+        planar::START_M,
+        planar::START_TURN_RAD,
+        plane::FENCE_M,
+        plane::OBSTACLES,
+        Parameter::new("range_max_m", ParameterType::Number { min: 0.01, max: 1000.0 })
+            .or("3")
+            .unit("m")
+            .doc("What is farther away than this the sensors do not see: they say this."),
+        Parameter::new(
+            "slip",
+            ParameterType::Numbers { count_min: 2, count_max: 2, min: -0.5, max: 0.5 },
+        )
+        .or("[0, 0]")
+        .doc("Part of the turn of the left and the right wheel that moves nothing: 0.01 is 1 %."),
+    ],
+    signals: &[
+        Signal::new("position_m", "Where it is: x and y.", "m", 2),
+        Signal::new("turn_rad", "How it is turned.", "rad", 1),
+        Signal::new("speed_m_per_s", "How fast it moves.", "m/s", 1),
+        Signal::new("turn_speed_rad_per_s", "How fast it turns.", "rad/s", 1),
+        Signal::new("range_m", "What it sees ahead, left and right.", "m", 3),
+        Signal::new("gap_m", "From its rim to what is nearest, in any direction.", "m", 1),
+        Signal { labels: &["no", "yes"], ..Signal::new("bumped", "Whether it is touched.", "", 1) },
+    ],
+};
+
+/// The kind's row in the table.
+pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: Some(safe) };
+
+fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let (wheels, radius_m) = (DrivenWheels::of(parameters), parameters.number("radius_m"));
+    let plane = Plane::of(parameters)?;
+    let place = PlanarPlace::start(parameters);
+    let gap_m = plane.gap_m(place.position_m, radius_m);
+    if gap_m < 0.0 {
+        let DVec2 { x, y } = place.position_m;
+        let what = plane.nearest(place.position_m);
+        let text = fault!(
+            "start_m [{x}, {y}] with radius_m {radius_m} is {:.3} m inside {what}; move one of them",
+            -gap_m
+        );
+        return Err(text.at(parameters.span("start_m")));
+    }
+    let (speed, most) = (wheels.axle.radius_m * wheels.speed_max, RADII_PER_S_MAX * radius_m);
+    if speed > most {
+        return Err(fault!(
+            "wheels make {speed} m/s, more than {RADII_PER_S_MAX} times radius_m {radius_m} in a \
+             second; lower wheel_speed_rad_per_s to {}",
+            most / wheels.axle.radius_m
+        ));
+    }
+    let [left, right] = [0, 1].map(|wheel| 1.0 - parameters.numbers("slip")[wheel]);
+    Ok(Box::new(Rover {
+        wheels,
+        grip: [left, right],
+        radius_m,
+        range_max_m: parameters.number("range_max_m"),
+        map: plane.map(radius_m),
+        plane,
+        place,
+    }))
+}
+
+/// A zeroed message is the one safe value.
+fn safe(_port: usize, _safe: usize, _message: &mut [u8]) {}
+
+struct Rover {
+    wheels: DrivenWheels,
+    /// Part of the turn of the left and the right wheel that moves it.
+    grip: [f64; 2],
+    radius_m: f64,
+    range_max_m: f64,
+    plane: Plane,
+    map: PlaneMap,
+    place: PlanarPlace,
+}
+
+impl Node for Rover {
+    fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        let target = io.read::<TwistTarget>(IN);
+        let wanted = self.wheels.axle.wheels(target.linear_m_per_s[0], target.angular_rad_per_s[2]);
+        let passed_s = (passed_ns(cycle) as f64 * 1e-9).min(PASSED_S_MAX);
+        self.wheels.drive(wanted, passed_s);
+        self.advance(wanted, passed_s);
+        self.show(io);
+        Ok(())
+    }
+
+    fn at_rest(&self) -> bool {
+        self.wheels.speeds == [0.0; 2]
+    }
+}
+
+impl Rover {
+    /// How far, or how fast, it moves and turns for such turns of its wheels.
+    fn motion(&self, wheels: [f64; 2]) -> (f64, f64) {
+        self.wheels.axle.motion([wheels[0] * self.grip[0], wheels[1] * self.grip[1]])
+    }
+
+    /// Goes on for so long, with wheels that shall turn so fast.
+    fn advance(&mut self, wanted: [f64; 2], mut left_s: f64) {
+        let (speed_m_per_s, _) = self.motion(self.wheels.speeds);
+        let steps = (speed_m_per_s.abs() * left_s / (self.radius_m * STEP_RADII)).ceil().max(1.0);
+        let step_s = left_s / steps;
+        for _ in 0..steps as u32 {
+            let step_s = step_s.min(left_s);
+            let done_s = self.free_s(step_s);
+            self.go(done_s);
+            left_s -= done_s;
+            if done_s < step_s {
+                self.lose_way(wanted, left_s);
+                break;
+            }
+        }
+    }
+
+    /// Where it is after so long.
+    fn after(&self, passed_s: f64) -> PlanarPlace {
+        let (way_m, turn_rad) = self.motion(self.wheels.speeds.map(|speed| speed * passed_s));
+        self.place.after(way_m, turn_rad)
+    }
+
+    fn is_free(&self, place: &PlanarPlace) -> bool {
+        self.plane.gap_m(place.position_m, self.radius_m) >= 0.0
+    }
+
+    /// For how long of a short while it is free to go on.
+    fn free_s(&self, step_s: f64) -> f64 {
+        if self.is_free(&self.after(step_s)) {
+            return step_s;
+        }
+        let (mut free_s, mut blocked_s) = (0.0, step_s);
+        for _ in 0..HALVINGS {
+            let half_s = f64::midpoint(free_s, blocked_s);
+            if self.is_free(&self.after(half_s)) {
+                free_s = half_s;
+            } else {
+                blocked_s = half_s;
+            }
+        }
+        free_s
+    }
+
+    /// Goes on where it is free.
+    fn go(&mut self, passed_s: f64) {
+        self.place = self.after(passed_s);
+        self.wheels.turn(passed_s);
+    }
+
+    /// Something is in its way: what moves it ahead or back is gone; what turns it is not, and does
+    /// so for the rest of the time.
+    fn lose_way(&mut self, wanted: [f64; 2], left_s: f64) {
+        let around = |[left, right]: [f64; 2]| [(left - right) / 2.0, (right - left) / 2.0];
+        self.wheels.speeds = around(self.wheels.speeds);
+        self.wheels.drive(around(wanted), left_s);
+        let turned_rad = self.wheels.turn(left_s);
+        let (_, turn_rad) = self.motion(turned_rad);
+        self.place = self.place.after(0.0, turn_rad);
+    }
+
+    fn show(&self, io: &mut Io<'_>) {
+        let (speed_m_per_s, turn_rad_per_s) = self.motion(self.wheels.speeds);
+        let state = io.write::<BaseState>(OUT);
+        self.place.show(state);
+        state.linear_m_per_s = [speed_m_per_s, 0.0, 0.0];
+        state.angular_rad_per_s = [0.0, 0.0, turn_rad_per_s];
+        state.wheel_position_rad = self.wheels.turned_rad;
+        state.wheel_velocity_rad_per_s = self.wheels.speeds;
+
+        let PlanarPlace { position_m, turn_rad } = self.place;
+        let range_m = LOOKS_RAD.map(|look_rad| {
+            let ray = DVec2::from_angle(turn_rad + look_rad);
+            let away_m = self.plane.range_m(position_m, ray) - self.radius_m;
+            away_m.clamp(0.0, self.range_max_m)
+        });
+        let gap_m = self.plane.gap_m(position_m, self.radius_m);
+        let is_bumped = gap_m <= BUMPER_M;
+        io.write::<Ranges>(RANGES).range_m = range_m;
+        *io.write::<Flag>(BUMPED) = Flag { value: Bool::from(is_bumped) };
+        *io.write::<PlaneMap>(PLANE) = self.map;
+
+        io.signal(0).copy_from_slice(&position_m.to_array());
+        io.signal(1)[0] = turn_rad;
+        io.signal(2)[0] = speed_m_per_s;
+        io.signal(3)[0] = turn_rad_per_s;
+        io.signal(4).copy_from_slice(&range_m);
+        io.signal(5)[0] = gap_m;
+        io.signal(6)[0] = f64::from(u8::from(is_bumped));
+    }
+}
+
+#[cfg(test)]
+mod tests;
