@@ -26,6 +26,8 @@ const POINTS: usize = 4;
 
 /// With the goal farther to the side than this it turns where it stands, rad.
 const TURN_FIRST_RAD: f64 = 1.0;
+/// The same where its sensors leave it no speed: what stands before it may not be on its way.
+const TURN_FIRST_RAD_MIN: f64 = 0.1;
 /// So much of its speed it keeps when something is near beside its way.
 const BESIDE: f64 = 0.3;
 /// It looks for the nearest place of the path so many lookaheads farther on.
@@ -52,8 +54,8 @@ pub const INFO: Kind = Kind {
           than that. It goes on where it left the path, not where the path happens to be near. A \
           goal beside or behind it makes it turn where it stands. It brakes before the end, and \
           is there within 'tolerance_m'. Without a place, and with 'ranges' linked but silent so \
-          far, it stands. It knows no obstacle: it slows down where its sensors see one, and \
-          stands before it until it has gone. It only aims: link a 'twist_limiter' behind it.",
+          far, it stands. It knows no obstacle: it slows down where its sensors see one, turns to \
+          where its path leads, and stands if that is there. It only aims: link a 'twist_limiter' behind it.",
     ports: &[
         Port::input("pose", "Where it is.", BaseState::TYPE),
         Port::input("ranges", "How far it can see.", Ranges::TYPE).optional(),
@@ -212,16 +214,17 @@ impl PathFollower {
         }
         let to_goal_m = DVec2::from_angle(-place.turn_rad).rotate(goal_m - place.position_m);
         let distance_m = to_goal_m.length();
-        if to_goal_m.to_angle().abs() > TURN_FIRST_RAD {
+        let free = self.free(range_m);
+        if to_goal_m.to_angle().abs() > (TURN_FIRST_RAD * free).max(TURN_FIRST_RAD_MIN) {
             let turn_rad_per_s = self.turn_speed_rad_per_s.copysign(to_goal_m.y);
-            return ((0.0, turn_rad_per_s), FOLLOWER_DRIVES);
+            let state = if free < 1.0 { FOLLOWER_SLOWED } else { FOLLOWER_DRIVES };
+            return ((0.0, turn_rad_per_s), state);
         }
         // Half a tolerance of reserve: it shall arrive, not come nearer for ever.
         let brakes = |end_m: f64| {
             (2.0 * self.deceleration_m_per_s2 * (end_m - self.tolerance_m / 2.0).max(0.0)).sqrt()
         };
         let on_path = self.speed_m_per_s.min(end_m.map_or(f64::INFINITY, brakes));
-        let free = self.free(range_m);
         let speed = on_path.min(self.speed_m_per_s * free);
         let state = if speed < on_path { FOLLOWER_SLOWED } else { FOLLOWER_DRIVES };
         // The arc through the goal has this curvature: 2 y / d2.
