@@ -1,4 +1,5 @@
-//! `graphs/apps`: the tests that stand in each of them, and the API server as its clients see it.
+//! `graphs/apps` and the rover: the tests that stand in each of them, and the API server as its
+//! clients see it.
 
 use std::process::Command;
 
@@ -15,6 +16,7 @@ const APPS: &[(&str, usize)] = &[
     ("batch/import.yaml", 4),
     ("chat_bot/chat_bot.yaml", 6),
     ("streaming/streaming.yaml", 7),
+    ("../rover/rover.yaml", 8),
 ];
 
 #[test]

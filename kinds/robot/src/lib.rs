@@ -1,6 +1,6 @@
 //! The node kinds of the machines that come with Sinew, in one table. A six-axis arm: planner,
-//! inverse kinematics, fieldbus master, and the drives that it commands. A base on two wheels, alone
-//! or among obstacles, and what follows a path with it. What limits either when others say where it
+//! inverse kinematics, fieldbus master, and the drives that it commands. A base on two wheels, also
+//! among obstacles, and what follows a path with it. What limits either when others say where it
 //! shall go.
 
 pub mod arm;

@@ -1,8 +1,8 @@
 //! Kind `path_follower`: drives a base on two wheels along points on a plane.
 //!
 //! Pure pursuit (Coulter, *Implementation of the Pure Pursuit Path Tracking Algorithm*,
-//! CMU-RI-TR-92-01, 1992): it drives along the arc that leads from where it is, and as it is turned,
-//! to a goal on the path somewhat farther on.
+//! CMU-RI-TR-92-01, 1992): it drives along the arc that leads from where it is, as it is turned, to
+//! a goal on the path somewhat farther on.
 
 use rs_opw_kinematics::glam::DVec2;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
@@ -55,7 +55,8 @@ pub const INFO: Kind = Kind {
           goal beside or behind it makes it turn where it stands. It brakes before the end, and \
           is there within 'tolerance_m'. Without a place, and with 'ranges' linked but silent so \
           far, it stands. It knows no obstacle: it slows down where its sensors see one, turns to \
-          where its path leads, and stands if that is there. It only aims: link a 'twist_limiter' behind it.",
+          where its path leads, and stands if that is there. It only aims: link a \
+          'twist_limiter' behind it.",
     ports: &[
         Port::input("pose", "Where it is.", BaseState::TYPE),
         Port::input("ranges", "How far it can see.", Ranges::TYPE).optional(),

@@ -103,7 +103,8 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         let DVec2 { x, y } = place.position_m;
         let what = plane.nearest(place.position_m);
         let text = fault!(
-            "start_m [{x}, {y}] with radius_m {radius_m} is {:.3} m inside {what}; move one of them",
+            "start_m [{x}, {y}] with radius_m {radius_m} is {:.3} m inside {what}; move one of \
+             them",
             -gap_m
         );
         return Err(text.at(parameters.span("start_m")));

@@ -4,7 +4,7 @@ mod support;
 
 use allocation_counter::measure;
 use sinew_robot::messages::{
-    PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand, TwistTarget,
+    BaseState, PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand, TwistTarget,
 };
 use support::{Arm, entry, port, signal, testing};
 
@@ -63,6 +63,7 @@ fn no_command_allocates() {
 fn no_cycle_of_a_base_allocates() {
     let make = |kind| testing::fixture(entry(kind), ".".as_ref(), &[]).expect("makes");
     let (mut limiter, mut base) = (make("twist_limiter"), make("wheeled_base"));
+    let (mut select, mut odometry) = (make("twist_select"), make("odometry"));
     let mut random = fastrand::Rng::with_seed(3);
     let count = allocations(|| {
         for cycle in 0..5_000 {
@@ -71,11 +72,16 @@ fn no_cycle_of_a_base_allocates() {
                 let target =
                     TwistTarget { linear_m_per_s: [size; 3], angular_rad_per_s: [size; 3] };
                 limiter.put(port("twist_limiter", "in"), &target);
+                select.put(port("twist_select", "manual"), &target);
             }
+            select.update().expect("runs");
             limiter.update().expect("runs");
             let twist = limiter.get::<TwistTarget>(port("twist_limiter", "out")).expect("it says");
             base.put(port("wheeled_base", "in"), &twist);
             base.update().expect("runs");
+            let state = base.get::<BaseState>(port("wheeled_base", "out")).expect("it says");
+            odometry.put(port("odometry", "wheels"), &state);
+            odometry.update().expect("runs");
         }
     });
     let moved = base.signal(signal("wheeled_base", "position_m"));

@@ -84,7 +84,7 @@ impl Plane {
         nearest_m - radius_m
     }
 
-    /// How far it is along this ray (of length 1) to what it meets first, from a place that is free.
+    /// How far it is along this ray (of length 1) to what it meets first, from a free place.
     pub(super) fn range_m(&self, from_m: DVec2, ray: DVec2) -> f64 {
         // Of the two sides of the fence on each axis, the one ahead.
         let side = |at: f64, ray: f64, min: f64, max: f64| match ray {
