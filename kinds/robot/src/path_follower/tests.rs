@@ -129,6 +129,10 @@ fn a_path_that_repeats_has_no_end() {
             let corners = [[0.0, 0.0], [2.0, 0.0], [2.0, 2.0], [0.0, 2.0], [0.0, 0.0]];
             assert!(off_m(base.place.position_m, &corners) < 0.2, "{:?}", base.place);
         }
+        if progress.left_m < 0.2 {
+            let [x, y] = progress.goal_m;
+            assert!(x > 0.15 && y == 0.0, "its goal is on the first line again: {x}, {y}");
+        }
         if progress.rounds == 4 {
             break;
         }
@@ -145,8 +149,8 @@ fn it_goes_on_where_it_left_the_path() {
         base.cycle();
     }
     let left_m = base.cycle().left_m;
-    // Somebody carries it to the last line, where it has not been yet.
-    base.place = place(0.5, 1.9, 0.0);
+    // Somebody carries it to the end of the second line, where it has not been yet.
+    base.place = place(1.9, 1.9, 0.0);
     let progress = base.cycle();
     assert!((progress.left_m - left_m).abs() < 0.01, "{} and {left_m}", progress.left_m);
     let [x, y] = progress.goal_m;
