@@ -222,7 +222,8 @@ fn aliases_and_quotes_are_yaml_as_usual() {
     assert_eq!(plan.nodes[1].domain, 0);
 }
 
-const AXIS: &str = "name: axis
+/// A message of the graph, put together and taken apart again.
+pub(crate) const AXIS: &str = "name: axis
 messages: {axis: {enabled: bool, position_rad: f64, force_n: 'f32[3]', count: u16}}
 domains: {control: {realtime: {period: 1ms}}}
 nodes:

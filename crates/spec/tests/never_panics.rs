@@ -1,5 +1,6 @@
 //! Whatever the text, the compiler answers with a plan or with diagnostics that can be shown.
 
+use crate::compile::AXIS;
 use crate::kinds::{ARM, compile_on, compile_with, plan};
 use proptest::prelude::*;
 use sinew_spec::chain::Chain;
@@ -73,6 +74,10 @@ const PIECES: &[&str] = &[
     "\"out[1023]\"",
     "auth/check",
     "flows: {workers: 2}",
+    "field: position_rad",
+    "field: 'force_n[2]'",
+    "messages: {axis: {a: 'f64[65537]', b: bool, __: u8}}\n",
+    "inputs: [a, a, '']",
 ];
 
 /// A word or a piece.
@@ -163,7 +168,7 @@ proptest! {
 
     #[test]
     fn on_changed_specs(changes in prop::collection::vec(change(), 1..6)) {
-        for spec in [ARM, BESIDE, FLOWS] {
+        for spec in [ARM, BESIDE, FLOWS, AXIS] {
             check(&changes.iter().fold(spec.to_owned(), |text, change| apply(&text, change)), &[]);
         }
     }
