@@ -159,16 +159,19 @@ impl Sum {
         }
     }
 
-    /// The time of all packets together, in ticks: each as the middle of its bucket.
+    /// The time of all packets together, in ticks: the longest, and each other one as the middle of
+    /// its bucket.
     pub(crate) fn ticks(&self) -> u64 {
         let middle = |at: usize| {
             let lowest = if at == 0 { 0 } else { highest(at - 1) + 1 };
             lowest + (highest(at).min(self.ticks_max.max(lowest)) - lowest) / 2
         };
         let products = self.buckets.iter().enumerate().filter(|(_, packets)| **packets > 0);
-        products.fold(0, |sum: u64, (at, packets)| {
+        let sum = products.fold(0, |sum: u64, (at, packets)| {
             sum.saturating_add(middle(at).saturating_mul(*packets))
-        })
+        });
+        let longest = self.buckets.iter().rposition(|packets| *packets > 0).map_or(0, middle);
+        (sum - longest.min(sum)).saturating_add(self.ticks_max)
     }
 
     /// How many packets took so many ticks at most: to a bucket, which counts where it ends.
@@ -252,6 +255,17 @@ mod tests {
         assert!((430..=500).contains(&half), "{half}");
         assert_eq!((sum.within(0), sum.within(u64::MAX)), (0, 1000));
         assert_eq!((Sum::default().ticks(), Sum::default().within(u64::MAX)), (0, 0));
+    }
+
+    #[test]
+    fn the_longest_is_no_more_than_the_sum() {
+        for longest in [1, 15, 16, 17, 3_212_223, 3_276_799, u64::MAX / 2] {
+            let node = NodeFigures::default();
+            [longest, 1, 1, 1].into_iter().for_each(|ticks| node.record(ticks));
+            let mut sum = Sum::default();
+            sum.add(&node);
+            assert_eq!(sum.ticks(), longest + 3);
+        }
     }
 
     #[test]
