@@ -43,7 +43,7 @@ impl Refusal {
 
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Refusal {
-        Refusal { span: fault.span, ..Refusal::of_node(fault.text(), "") }
+        Refusal { span: fault.span(), ..Refusal::of_node(fault.text(), "") }
     }
 }
 

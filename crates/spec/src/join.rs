@@ -210,7 +210,7 @@ impl Joiner<'_, '_> {
 const FIELDS_SHOWN: usize = 64;
 
 /// What a message is that is one scalar.
-fn lone(message: &MessageType) -> Option<Scalar> {
+pub(crate) fn lone(message: &MessageType) -> Option<Scalar> {
     match message.fields {
         [only] if only.count == 1 => Some(only.scalar),
         _ => None,

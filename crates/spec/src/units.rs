@@ -8,7 +8,7 @@ use sinew_plan::catalogue::{ParameterValue, Unit, unit_of_name};
 use sinew_plan::plan::End;
 
 use crate::draft::{Draft, Node};
-use crate::join::{Joined, show};
+use crate::join::{Joined, lone, show};
 
 /// A unit, and the port or field that is known to have it.
 #[derive(Clone)]
@@ -31,9 +31,11 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) {
     for (at, node) in draft.nodes.iter().enumerate() {
         of_node(draft, at, node, &mut sets);
     }
+    // Other messages have their units in the names of their fields.
+    let numbers = joined.iter().filter(|joined| lone(joined.message).is_some());
     // A second writer of a port is reported as such.
     let mut written = HashSet::new();
-    for Joined { from, to, part, link, .. } in joined.iter().filter(|it| written.insert(it.to)) {
+    for Joined { from, to, part, link, .. } in numbers.filter(|joined| written.insert(joined.to)) {
         let field = part.as_ref().filter(|_| link.field.is_some());
         let refused = match field {
             Some(part) => {

@@ -386,8 +386,8 @@ fn a_mistake_is_named_with_its_column_and_what_to_write() {
 fn a_mistake_points_into_the_spec() {
     let quoted = Span { source: 0, start: 100, len: 7 };
     let fault = misread("a = b").fault("x", &placed("a = b", quoted));
-    assert_eq!(fault.span, Some(Span { source: 0, start: 103, len: 1 }));
+    assert_eq!(fault.span(), Some(Span { source: 0, start: 103, len: 1 }));
     let plain = Span { source: 0, start: 100, len: 5 };
     let fault = misread("a = b").fault("x", &placed("a = b", plain));
-    assert_eq!(fault.span, Some(Span { source: 0, start: 102, len: 1 }));
+    assert_eq!(fault.span(), Some(Span { source: 0, start: 102, len: 1 }));
 }

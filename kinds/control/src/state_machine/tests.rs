@@ -145,7 +145,7 @@ fn refused(states: &str, initial: &str) -> (String, Item, Option<Span>) {
         home: None,
     };
     let fault = make(&parameters).err().unwrap_or_else(|| panic!("takes {states}"));
-    (fault.text().to_owned(), parameters.yaml("states").clone(), fault.span)
+    (fault.text().to_owned(), parameters.yaml("states").clone(), fault.span())
 }
 
 /// States that are refused, and what is said of them.
