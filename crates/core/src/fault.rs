@@ -61,8 +61,7 @@ impl Cause {
 pub struct Fault {
     /// What sort.
     pub cause: Cause,
-    /// Where in the spec its reason stands; the default: nowhere. No `Option`: every receive returns
-    /// a result with a fault in it, and took 3 instructions more to tell the two apart.
+    /// Where in the spec its reason stands; the default: nowhere.
     span: Span,
     text: [u8; TEXT_MAX],
     len: usize,
