@@ -280,6 +280,17 @@ impl Parameter {
     }
 }
 
+/// A parameter that is a number in limits, both included.
+pub const fn number(
+    name: &'static str,
+    doc: &'static str,
+    unit: &'static str,
+    (min, max): (f64, f64),
+    default: &'static str,
+) -> Parameter {
+    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
+}
+
 /// Figures that a node shows of itself every cycle: `count` numbers, for view, report and CSV.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Signal {

@@ -1,9 +1,7 @@
 //! Kind `cart_pendulum`: a trolley on a track with a load on a rope, or a pendulum on a cart,
 //! simulated.
 
-use sinew_core::catalogue::{
-    Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal, Unit,
-};
+use sinew_core::catalogue::{Kind, Port, RunsIn, SafeValue, Signal, Unit, number};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, Real, fault};
 
 use super::passed::passed_periods;
@@ -38,16 +36,6 @@ const CAUGHT_UP_MAX: u64 = 4096;
 const CHANGES_MAX: usize = 8;
 /// By so many halves of a step the moment is found at which it comes there.
 const HALVES: usize = 40;
-
-const fn number(
-    name: &'static str,
-    doc: &'static str,
-    unit: &'static str,
-    (min, max): (f64, f64),
-    default: &'static str,
-) -> Parameter {
-    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
-}
 
 const DAMPING: (f64, f64) = (0.0, 1e6);
 const BRAKE: (f64, f64) = (0.0, 1e9);

@@ -1,8 +1,6 @@
 //! Kind `dc_motor`: a motor with brushes and permanent magnets, simulated.
 
-use sinew_core::catalogue::{
-    Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal, Unit,
-};
+use sinew_core::catalogue::{Kind, Port, RunsIn, SafeValue, Signal, Unit, number};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};
 
 use super::linear::{DenseMatrix, HeldSystem};
@@ -31,16 +29,6 @@ const PHASE_MAX: f64 = 0.25;
 const COARSEST_LEVEL_MAX: usize = 6;
 /// So often it may stop or break loose in a period; then it sticks for the rest of it.
 const CHANGES_MAX: usize = 16;
-
-const fn number(
-    name: &'static str,
-    doc: &'static str,
-    unit: &'static str,
-    (min, max): (f64, f64),
-    default: &'static str,
-) -> Parameter {
-    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
-}
 
 const fn output(name: &'static str, doc: &'static str, unit: &'static str) -> Port {
     Port::output(name, doc, Real::TYPE).optional().unit(Unit::Of(unit))

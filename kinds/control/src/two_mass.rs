@@ -1,8 +1,6 @@
 //! Kind `two_mass`: a motor and a load on an elastic shaft or belt, simulated.
 
-use sinew_core::catalogue::{
-    Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal, Unit,
-};
+use sinew_core::catalogue::{Kind, Port, RunsIn, SafeValue, Signal, Unit, number};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real};
 
 use super::linear::{DenseMatrix, HeldSystem};
@@ -15,16 +13,6 @@ const SHOWN: usize = 2;
 
 /// Slower on both sides, and with less in the shaft than could make it faster, it is at rest.
 const REST_RAD_PER_S: f64 = 0.01;
-
-const fn number(
-    name: &'static str,
-    doc: &'static str,
-    unit: &'static str,
-    (min, max): (f64, f64),
-    default: &'static str,
-) -> Parameter {
-    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
-}
 
 const INERTIA: (f64, f64) = (1e-9, 1e6);
 const FRICTION: (f64, f64) = (0.0, 1e6);

@@ -5,7 +5,7 @@
 //! a goal on the path somewhat farther on.
 
 use rs_opw_kinematics::glam::DVec2;
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal, number};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
 
 use super::messages::{
@@ -34,16 +34,6 @@ const BESIDE: f64 = 0.3;
 const WINDOW: f64 = 2.0;
 /// Once arrived it stays so until it is so many tolerances away from the end.
 const STAYS: f64 = 2.0;
-
-const fn number(
-    name: &'static str,
-    doc: &'static str,
-    unit: &'static str,
-    (min, max): (f64, f64),
-    default: &'static str,
-) -> Parameter {
-    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
-}
 
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {

@@ -10,7 +10,7 @@ use std::iter::once;
 use pacing::Pacing;
 use rs_opw_kinematics::glam::DVec3;
 use rs_opw_kinematics::kinematic_traits::Pose;
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal, number};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault};
 use wishes::Wishes;
 
@@ -66,16 +66,6 @@ const HOME_TOLERANCE_RAD: f64 = 1e-6;
 
 /// Joints slower than this stand still: well above the noise of a drive that holds its place.
 const STILL_RAD_PER_S: f64 = 0.005;
-
-const fn number(
-    name: &'static str,
-    doc: &'static str,
-    unit: &'static str,
-    (min, max): (f64, f64),
-    default: &'static str,
-) -> Parameter {
-    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
-}
 
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {

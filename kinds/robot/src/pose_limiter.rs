@@ -3,7 +3,7 @@
 
 use rs_opw_kinematics::glam::{DQuat, DVec3};
 use rs_opw_kinematics::kinematic_traits::Pose;
-use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
+use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal, number};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
 
 use super::arm;
@@ -18,16 +18,6 @@ const OUT: usize = 1;
 const BEHIND: usize = 0;
 const HOLDS: usize = 1;
 const REFUSED: usize = 2;
-
-const fn number(
-    name: &'static str,
-    doc: &'static str,
-    unit: &'static str,
-    (min, max): (f64, f64),
-    default: &'static str,
-) -> Parameter {
-    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
-}
 
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {

@@ -2,17 +2,7 @@
 //! on them.
 
 use sinew_core::Parameters;
-use sinew_core::catalogue::{Parameter, ParameterType};
-
-const fn number(
-    name: &'static str,
-    doc: &'static str,
-    unit: &'static str,
-    (min, max): (f64, f64),
-    default: &'static str,
-) -> Parameter {
-    Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
-}
+use sinew_core::catalogue::{Parameter, number};
 
 /// Parameter: how large a wheel is.
 pub(crate) const RADIUS_M: Parameter =
