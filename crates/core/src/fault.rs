@@ -61,35 +61,51 @@ impl Cause {
 pub struct Fault {
     /// What sort.
     pub cause: Cause,
-    /// Where in the spec its reason stands; the default: nowhere.
-    span: Span,
     text: [u8; TEXT_MAX],
-    len: usize,
+    /// The length of the text and, above its 8 bits, a place in the spec: 8 bits for which text, 16
+    /// for its length, 32 for where it begins; all zero: none. Every receive returns a result with a
+    /// fault in it, and pays for each further field.
+    marks: u64,
 }
+
+/// Bits of the length of the text in [`Fault::marks`].
+const LEN_BITS: u32 = 8;
+const _: () = assert!(TEXT_MAX < 1 << LEN_BITS);
 
 impl Fault {
     /// A fault with a text; does not allocate.
     pub fn new(cause: Cause, text: fmt::Arguments<'_>) -> Fault {
-        let mut fault = Fault { cause, span: Span::default(), text: [0; TEXT_MAX], len: 0 };
+        let mut fault = Fault { cause, text: [0; TEXT_MAX], marks: 0 };
         // Cutting a text that is too long is the only failure, and `write_str` does not report it.
         let _ = fmt::write(&mut fault, text);
         fault
     }
 
-    /// The same, with the place in the spec: what `make` says of a value is shown there.
+    /// The same, with the place in the spec: what `make` says of a value is shown there. A place
+    /// longer than 64 KiB is cut; one in an override past the 255th is left out.
     #[must_use]
     pub fn at(self, span: Span) -> Fault {
-        Fault { span, ..self }
+        let Ok(source) = u8::try_from(span.source) else { return self };
+        let len = span.len.min(u16::MAX.into());
+        let place = u64::from(source) | u64::from(len) << 8 | u64::from(span.start) << 24;
+        Fault { marks: self.len() as u64 | place << LEN_BITS, ..self }
     }
 
     /// Where in the spec its reason stands, if a node could not be made of what stands there.
     pub fn span(&self) -> Option<Span> {
-        (self.span != Span::default()).then_some(self.span)
+        let place = self.marks >> LEN_BITS;
+        let (source, len) = (place as u8, (place >> 8) as u16);
+        let span = Span { source: source.into(), len: len.into(), start: (place >> 24) as u32 };
+        (place != 0).then_some(span)
+    }
+
+    fn len(&self) -> usize {
+        (self.marks & ((1 << LEN_BITS) - 1)) as usize
     }
 
     /// What went wrong, where, and what to change.
     pub fn text(&self) -> &str {
-        let valid = &self.text[..self.len];
+        let valid = &self.text[..self.len()];
         std::str::from_utf8(valid).unwrap_or_else(|error| {
             std::str::from_utf8(&valid[..error.valid_up_to()]).unwrap_or_default()
         })
@@ -98,10 +114,10 @@ impl Fault {
 
 impl fmt::Write for Fault {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = TEXT_MAX - self.len;
-        let bytes = &text.as_bytes()[..text.len().min(room)];
-        self.text[self.len..self.len + bytes.len()].copy_from_slice(bytes);
-        self.len += bytes.len();
+        let len = self.len();
+        let bytes = &text.as_bytes()[..text.len().min(TEXT_MAX - len)];
+        self.text[len..len + bytes.len()].copy_from_slice(bytes);
+        self.marks += bytes.len() as u64;
         Ok(())
     }
 }
@@ -143,6 +159,22 @@ mod tests {
         assert_eq!(fault.text(), "µ".repeat(TEXT_MAX / 2));
         let odd = crate::fault!("a{}", "µ".repeat(TEXT_MAX));
         assert_eq!(odd.text(), format!("a{}", "µ".repeat(TEXT_MAX / 2 - 1)));
+    }
+
+    #[test]
+    fn a_place_stands_beside_any_text() {
+        for text in [0, 1, TEXT_MAX].map(|len| "a".repeat(len)) {
+            let fault = crate::fault!("{text}");
+            assert_eq!(fault.span(), None);
+            for (start, len, source) in [(7, 3, 0), (u32::MAX, 65_535, 255), (0, 1, 0)] {
+                let span = Span { source, start, len };
+                let placed = fault.clone().at(Span { len: 9, ..span }).at(span);
+                assert_eq!((placed.span(), placed.text()), (Some(span), &*text));
+            }
+            let long = Span { source: 1, start: 5, len: 70_000 };
+            assert_eq!(fault.clone().at(long).span(), Some(Span { len: 65_535, ..long }));
+            assert_eq!(fault.at(Span { source: 256, ..long }).span(), None);
+        }
     }
 
     #[test]
