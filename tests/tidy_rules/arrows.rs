@@ -169,7 +169,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "kinds/control/src",
         &[
-            &["formula", "linear", "passed", "sections", "testing"],
+            &["formula", "linear", "plant", "sections", "testing"],
             &["filter_testing"],
             &[
                 "biquad",

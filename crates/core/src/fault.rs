@@ -62,9 +62,9 @@ pub struct Fault {
     /// What sort.
     pub cause: Cause,
     text: [u8; TEXT_MAX],
-    /// The length of the text and, above its 8 bits, a place in the spec: 8 bits for which text, 16
-    /// for its length, 32 for where it begins; all zero: none. Every receive returns a result with a
-    /// fault in it, and pays for each further field.
+    /// The length of the text and, above its 8 bits, a place in the spec: 8 bits for which text,
+    /// 16 for its length, 32 for where it begins; all zero: none. Every receive returns a result
+    /// with a fault in it, and pays for each further field.
     marks: u64,
 }
 

@@ -82,6 +82,16 @@ impl Cycle {
     pub fn period_s(&self) -> f64 {
         self.period_ns as f64 * 1e-9
     }
+
+    /// Nominal time since the cycle before, with the periods that were lost, ns.
+    pub fn passed_ns(&self) -> u64 {
+        self.period_ns.saturating_mul(self.skipped.saturating_add(1))
+    }
+
+    /// The same, s.
+    pub fn passed_s(&self) -> f64 {
+        self.passed_ns() as f64 * 1e-9
+    }
 }
 
 /// Where a node's ports and signals are.

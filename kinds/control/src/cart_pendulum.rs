@@ -4,7 +4,7 @@
 use sinew_core::catalogue::{Kind, Port, RunsIn, SafeValue, Signal, Unit, number};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, Real, fault};
 
-use super::passed::passed_periods;
+use super::plant::{output, passed_periods, safe};
 
 const FORCE: usize = 0;
 const DISTURBANCE: usize = 1;
@@ -39,10 +39,6 @@ const HALVES: usize = 40;
 
 const DAMPING: (f64, f64) = (0.0, 1e6);
 const BRAKE: (f64, f64) = (0.0, 1e9);
-
-const fn output(name: &'static str, doc: &'static str, unit: &'static str) -> Port {
-    Port::output(name, doc, Real::TYPE).optional().unit(Unit::Of(unit))
-}
 
 /// What the compiler knows of the kind.
 const INFO: Kind = Kind {
@@ -104,9 +100,6 @@ const INFO: Kind = Kind {
 
 /// The kind's row in the table.
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: Some(safe) };
-
-/// A zeroed message is the one safe value.
-fn safe(_port: usize, _safe: usize, _message: &mut [u8]) {}
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let plant = CartPendulum {

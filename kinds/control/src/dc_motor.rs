@@ -4,7 +4,7 @@ use sinew_core::catalogue::{Kind, Port, RunsIn, SafeValue, Signal, Unit, number}
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};
 
 use super::linear::{DenseMatrix, HeldSystem};
-use super::passed::passed_periods;
+use super::plant::{output, passed_periods, safe};
 
 const VOLTAGE: usize = 0;
 const LOAD: usize = 1;
@@ -29,10 +29,6 @@ const PHASE_MAX: f64 = 0.25;
 const COARSEST_LEVEL_MAX: usize = 6;
 /// So often it may stop or break loose in a period; then it sticks for the rest of it.
 const CHANGES_MAX: usize = 16;
-
-const fn output(name: &'static str, doc: &'static str, unit: &'static str) -> Port {
-    Port::output(name, doc, Real::TYPE).optional().unit(Unit::Of(unit))
-}
 
 /// What the compiler knows of the kind.
 const INFO: Kind = Kind {
@@ -84,9 +80,6 @@ const INFO: Kind = Kind {
 
 /// The kind's row in the table.
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: Some(safe) };
-
-/// A zeroed message is the one safe value.
-fn safe(_port: usize, _safe: usize, _message: &mut [u8]) {}
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let [resistance, inductance, torque_constant, inertia] =

@@ -3,8 +3,6 @@
 use sinew_core::catalogue::{Bool, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Flag, Fresh, Io, Message, Node, NodeEntry, Parameters};
 
-use super::passed::passed_ns;
-
 const IN: usize = 0;
 const OUT: usize = 1;
 
@@ -55,7 +53,7 @@ struct Debounce {
 impl Node for Debounce {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         if io.fresh(IN) != Fresh::None {
-            self.hear(io.read::<Flag>(IN).value.get(), passed_ns(cycle));
+            self.hear(io.read::<Flag>(IN).value.get(), cycle.passed_ns());
         }
         io.write::<Flag>(OUT).value = Bool::from(self.is_high);
         Ok(())

@@ -3,8 +3,6 @@
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, Real};
 
-use super::passed::passed_s;
-
 const IN: usize = 0;
 const OUT: usize = 1;
 
@@ -74,7 +72,7 @@ impl Node for Derivative {
         let change = value - self.before.replace(value).unwrap_or(value);
         let step = match cycle.skipped {
             0 => self.of_period,
-            _ => Smoothing::over(self.time_constant_s, passed_s(cycle)),
+            _ => Smoothing::over(self.time_constant_s, cycle.passed_s()),
         };
         let rate = step.old * self.rate + step.new * change;
         self.rate = if rate.abs() < NOTHING { 0.0 } else { rate };

@@ -3,7 +3,7 @@
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Unit};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, Real, fault};
 
-use super::passed::passed_periods;
+use super::plant::passed_periods;
 
 const IN: usize = 0;
 const OUT: usize = 1;

@@ -5,8 +5,6 @@ use sinew_core::{
     Cycle, Fault, Flag, Fresh, Io, Message, Node, NodeEntry, Parameters, Real, fault,
 };
 
-use super::passed::passed_s;
-
 const IN: usize = 0;
 const OUT: usize = 1;
 const RESET: usize = 2;
@@ -110,7 +108,7 @@ impl Integrator {
             None => 0.0,
         };
         if !is_held {
-            let area = self.gain * mean * passed_s(cycle);
+            let area = self.gain * mean * cycle.passed_s();
             self.sum = (self.sum + area).clamp(self.min, self.max);
         }
     }

@@ -137,8 +137,7 @@ enum Wave {
 
 impl Node for Signal {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
-        let step_ns = cycle.period_ns.saturating_mul(cycle.skipped.saturating_add(1));
-        let passed_ns = self.passed_ns.map_or(0, |passed| passed.saturating_add(step_ns));
+        let passed_ns = self.passed_ns.map_or(0, |ns| ns.saturating_add(cycle.passed_ns()));
         self.passed_ns = Some(passed_ns);
         let shape = match passed_ns.checked_sub(self.starts_after_ns) {
             Some(since_ns) => self.shape(since_ns, cycle.period_ns),

@@ -148,8 +148,7 @@ impl Node for StateMachine {
 impl StateMachine {
     /// Takes the first transition that holds, if one does.
     fn go_on(&mut self, cycle: &Cycle) -> Result<(), Fault> {
-        let passed_ns = cycle.period_ns.saturating_mul(cycle.skipped.saturating_add(1));
-        let since_ns = self.since_ns.map_or(0, |since_ns| since_ns.saturating_add(passed_ns));
+        let since_ns = self.since_ns.map_or(0, |ns| ns.saturating_add(cycle.passed_ns()));
         self.since_ns = Some(since_ns);
         self.bank.set(self.inputs, since_ns as f64 / 1e9);
         let state = &self.states[self.at];

@@ -5,7 +5,7 @@ use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, f
 use sinew_plan::{Data, Item};
 
 use super::linear::{DenseMatrix, HeldSystem};
-use super::passed::passed_periods;
+use super::plant::passed_periods;
 
 /// Most states: a step of so many with all inputs is some 400 products, far below a microsecond.
 const STATES_MAX: usize = 16;

@@ -4,7 +4,7 @@ use sinew_core::catalogue::{Kind, Port, RunsIn, SafeValue, Signal, Unit, number}
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real};
 
 use super::linear::{DenseMatrix, HeldSystem};
-use super::passed::passed_periods;
+use super::plant::{output, passed_periods, safe};
 
 const TORQUE: usize = 0;
 const LOAD: usize = 1;
@@ -16,10 +16,6 @@ const REST_RAD_PER_S: f64 = 0.01;
 
 const INERTIA: (f64, f64) = (1e-9, 1e6);
 const FRICTION: (f64, f64) = (0.0, 1e6);
-
-const fn output(name: &'static str, doc: &'static str, unit: &'static str) -> Port {
-    Port::output(name, doc, Real::TYPE).optional().unit(Unit::Of(unit))
-}
 
 /// What the compiler knows of the kind.
 const INFO: Kind = Kind {
@@ -64,9 +60,6 @@ const INFO: Kind = Kind {
 
 /// The kind's row in the table.
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: Some(safe) };
-
-/// A zeroed message is the one safe value.
-fn safe(_port: usize, _safe: usize, _message: &mut [u8]) {}
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let [motor, load, stiffness, damping] = [

@@ -5,8 +5,6 @@ use sinew_core::{
     Cycle, Fault, Flag, Fresh, Io, Message, Node, NodeEntry, Parameters, Real, fault,
 };
 
-use super::passed::passed_ns;
-
 const IN: usize = 0;
 const ALIVE: usize = 1;
 
@@ -67,7 +65,7 @@ struct Watchdog {
 
 impl Node for Watchdog {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
-        let mut silent_ns = self.silent_ns.map_or(0, |ns| ns.saturating_add(passed_ns(cycle)));
+        let mut silent_ns = self.silent_ns.map_or(0, |ns| ns.saturating_add(cycle.passed_ns()));
         if io.fresh(IN) == Fresh::New {
             let value = io.read::<Real>(IN).value;
             let before = self.before.replace(value);

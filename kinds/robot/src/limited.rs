@@ -2,12 +2,6 @@
 //! A velocity is one too: it moves by the acceleration, and that changes by the jerk.
 
 use rs_opw_kinematics::glam::DVec3;
-use sinew_core::Cycle;
-
-/// Since the cycle before, with the periods that were lost.
-pub(crate) fn passed_ns(cycle: &Cycle) -> u64 {
-    cycle.period_ns.saturating_mul(cycle.skipped.saturating_add(1))
-}
 
 /// How fast it may be, and how fast that may change.
 #[derive(Clone, Copy)]

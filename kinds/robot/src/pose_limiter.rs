@@ -8,7 +8,7 @@ use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
 
 use super::arm;
 use super::kinematics::Solver;
-use super::limited::{Limited, Limits, passed_ns};
+use super::limited::{Limited, Limits};
 use super::messages::{CartesianTarget, TARGET_MOVING};
 use super::workspace::{self, Workspace};
 
@@ -119,7 +119,7 @@ struct PoseLimiter {
 
 impl Node for PoseLimiter {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
-        self.silent_ns = self.silent_ns.saturating_add(passed_ns(cycle));
+        self.silent_ns = self.silent_ns.saturating_add(cycle.passed_ns());
         if io.fresh(IN) == Fresh::New {
             self.hear(io.read::<CartesianTarget>(IN));
         }

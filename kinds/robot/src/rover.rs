@@ -4,7 +4,6 @@ use rs_opw_kinematics::glam::DVec2;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal};
 use sinew_core::{Bool, Cycle, Fault, Flag, Io, Message, Node, NodeEntry, Parameters, fault};
 
-use super::limited::passed_ns;
 use super::messages::{BaseState, PlaneMap, Ranges, TwistTarget};
 use super::planar::{self, PlanarPlace};
 use super::wheels::{self, DrivenWheels};
@@ -147,7 +146,7 @@ impl Node for Rover {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         let target = io.read::<TwistTarget>(IN);
         let wanted = self.wheels.axle.wheels(target.linear_m_per_s[0], target.angular_rad_per_s[2]);
-        let passed_s = (passed_ns(cycle) as f64 * 1e-9).min(PASSED_S_MAX);
+        let passed_s = cycle.passed_s().min(PASSED_S_MAX);
         self.wheels.drive(wanted, passed_s);
         self.advance(wanted, passed_s);
         self.show(io);

@@ -5,7 +5,7 @@ use rs_opw_kinematics::glam::DVec3;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
 
-use super::limited::{Limited, Limits, passed_ns};
+use super::limited::{Limited, Limits};
 use super::messages::TwistTarget;
 
 const IN: usize = 0;
@@ -114,7 +114,7 @@ struct TwistLimiter {
 
 impl Node for TwistLimiter {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
-        self.silent_ns = self.silent_ns.saturating_add(passed_ns(cycle));
+        self.silent_ns = self.silent_ns.saturating_add(cycle.passed_ns());
         if io.fresh(IN) == Fresh::New {
             self.hear(io.read::<TwistTarget>(IN));
         }

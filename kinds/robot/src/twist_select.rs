@@ -3,7 +3,6 @@
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{Bool, Cycle, Fault, Flag, Fresh, Io, Message, Node, NodeEntry, Parameters};
 
-use super::limited::passed_ns;
 use super::messages::TwistTarget;
 
 const IN: usize = 0;
@@ -53,7 +52,7 @@ struct TwistSelect {
 
 impl Node for TwistSelect {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
-        self.left_ns = self.left_ns.saturating_sub(passed_ns(cycle));
+        self.left_ns = self.left_ns.saturating_sub(cycle.passed_ns());
         let is_told = io.fresh(MANUAL) == Fresh::New;
         if is_told {
             self.left_ns = self.manual_ns;

@@ -5,7 +5,6 @@ use rs_opw_kinematics::glam::DVec2;
 use sinew_core::catalogue::{Kind, Port, RunsIn, SafeValue, Signal};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters};
 
-use super::limited::passed_ns;
 use super::messages::{BaseState, TwistTarget};
 use super::planar::PlanarPlace;
 use super::wheels::{self, DrivenWheels};
@@ -57,7 +56,7 @@ struct WheeledBase {
 impl Node for WheeledBase {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         let target = io.read::<TwistTarget>(IN);
-        let passed_s = passed_ns(cycle) as f64 * 1e-9;
+        let passed_s = cycle.passed_s();
         let axle = self.wheels.axle;
         let wanted = axle.wheels(target.linear_m_per_s[0], target.angular_rad_per_s[2]);
         self.wheels.drive(wanted, passed_s);

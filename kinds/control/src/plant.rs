@@ -1,17 +1,8 @@
-//! How much time is over since the cycle before, with the periods that were lost: a simulated
-//! machine does not stand still in them, and a watchdog counts them.
+//! What simulated machines share: they go on in lost periods, show what a real one would measure,
+//! and get no command as their safe value.
 
-use sinew_core::Cycle;
-
-/// In ns.
-pub(crate) fn passed_ns(cycle: &Cycle) -> u64 {
-    cycle.period_ns.saturating_mul(cycle.skipped.saturating_add(1))
-}
-
-/// In s.
-pub(crate) fn passed_s(cycle: &Cycle) -> f64 {
-    passed_ns(cycle) as f64 * 1e-9
-}
+use sinew_core::catalogue::{Port, Unit};
+use sinew_core::{Cycle, Message, Real};
 
 /// Most periods by which a machine goes on in one cycle. Catching up must not itself take so long
 /// that more are lost; of a longer gap the rest did not happen to the machine.
@@ -21,6 +12,14 @@ pub(crate) const PERIODS_MAX: u64 = 1000;
 pub(crate) fn passed_periods(cycle: &Cycle) -> u64 {
     cycle.skipped.saturating_add(1).min(PERIODS_MAX)
 }
+
+/// A number that a plant shows.
+pub(crate) const fn output(name: &'static str, doc: &'static str, unit: &'static str) -> Port {
+    Port::output(name, doc, Real::TYPE).optional().unit(Unit::Of(unit))
+}
+
+/// A zeroed message is the one safe value.
+pub(crate) fn safe(_port: usize, _safe: usize, _message: &mut [u8]) {}
 
 #[cfg(test)]
 mod tests {
