@@ -14,6 +14,7 @@ use sinew_lab::scenario::CannotRun;
 use sinew_lab::show;
 use sinew_report::Earlier;
 use sinew_runtime::Kinds;
+use sinew_runtime::replace::replace;
 use sinew_runtime::run::RunRequest;
 use sinew_spec::edit::{Change, PathStep};
 
@@ -198,18 +199,7 @@ fn apply(
             "'{file}' was changed while it was measured, and is left so; ask again"
         ));
     }
-    let beside = there.with_extension(format!("yaml.{}", std::process::id()));
-    let permissions = fs::metadata(&there).map_err(cannot)?.permissions();
-    let write = || {
-        fs::write(&beside, &advice.text)?;
-        fs::set_permissions(&beside, permissions)?;
-        fs::rename(&beside, &there)
-    };
-    write().map_err(|error| {
-        // What is left of it helps nobody.
-        let _ = fs::remove_file(&beside);
-        cannot(error)
-    })?;
+    replace(&there, &advice.text).map_err(cannot)?;
     Ok(Some(format!("{file} was changed: 'git diff' shows how\n")))
 }
 

@@ -10,7 +10,7 @@ use sinew_runtime::domain;
 use sinew_runtime::run::DOMAIN_COMMAND;
 
 use crate::answer::{BAD_REQUEST, print, refuse, say};
-use crate::steer::{halt, reset, restart, stop};
+use crate::steer::{halt, reset, restart, set, stop};
 use crate::{
     advise, check, doctor, drill, graph, guest, import, kinds, lab, list, log, replay, run, tap,
     test, top, tune,
@@ -52,6 +52,7 @@ enum Command {
     Top(top::TopArgs),
     Tap(tap::TapArgs),
     Log(log::LogArgs),
+    Set(set::SetArgs),
     Restart(restart::RestartArgs),
     Halt(halt::HaltArgs),
     Reset(reset::ResetArgs),
@@ -74,13 +75,14 @@ impl Command {
     /// Whether it makes nodes, and so relies on the tables of their kinds. What ends a run does
     /// not: it must work whatever somebody has just built.
     fn makes_nodes(&self) -> bool {
-        use Command::{Doctor, Halt, Import, List, Log, Reset, Restart, Stop, Tap, Top};
+        use Command::{Doctor, Halt, Import, List, Log, Reset, Restart, Set, Stop, Tap, Top};
         !matches!(
             self,
             List(_)
                 | Top(_)
                 | Tap(_)
                 | Log(_)
+                | Set(_)
                 | Restart(_)
                 | Halt(_)
                 | Reset(_)
@@ -128,6 +130,7 @@ pub fn main(nodes: &Kinds) -> ExitCode {
         Command::Top(arguments) => top::run(&arguments),
         Command::Tap(arguments) => tap::run(&arguments),
         Command::Log(arguments) => log::run(&arguments),
+        Command::Set(arguments) => set::run(&arguments),
         Command::Restart(arguments) => restart::run(&arguments),
         Command::Halt(arguments) => halt::run(&arguments),
         Command::Reset(arguments) => reset::run(&arguments),

@@ -43,7 +43,8 @@ pub(crate) fn run(args: &RunArgs, nodes: &Kinds) -> ExitCode {
     let begun_ns = now_ns();
     match prepare(args, nodes) {
         Err(error) => error.answer(args.json),
-        Ok((loaded, audience, edits)) => match Session::start(args, loaded, audience, edits) {
+        Ok((loaded, audience, edits)) => match Session::start(args, loaded, nodes, audience, edits)
+        {
             Ok(session) => session.carry_out(begun_ns),
             Err(error) => refuse(&format!("cannot start the graph: {error}"), FAULTED, args.json),
         },
@@ -117,6 +118,7 @@ impl Session {
     fn start(
         args: &RunArgs,
         loaded: Loaded,
+        nodes: &Kinds,
         mut audience: Audience,
         edits: Option<Edits>,
     ) -> io::Result<Session> {
@@ -124,6 +126,7 @@ impl Session {
         let machine = Machine::read();
         let request = RunRequest::new(loaded.spec, loaded.plan);
         let mut run = Run::start(RunRequest { strict: args.strict, ..request })?;
+        run.tune_by(nodes.clone());
         run.wake_by(signals.get_read().try_clone()?.into());
         if let Some(file) = &args.profile {
             run.profile(Profile { file: absolute(file)?, frequency_hz: args.profile_hz });

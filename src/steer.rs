@@ -1,9 +1,10 @@
-//! What steers a run: `sinew halt`, `reset`, `restart` and `stop`. Each gives one request, reads
-//! the log until what it asked for has happened, and says what came of it.
+//! What steers a run: `sinew halt`, `reset`, `restart`, `set` and `stop`. Each gives one request,
+//! reads the log until what it asked for has happened, and says what came of it.
 
 pub(crate) mod halt;
 pub(crate) mod reset;
 pub(crate) mod restart;
+pub(crate) mod set;
 pub(crate) mod stop;
 
 use std::io::ErrorKind;
@@ -122,14 +123,31 @@ impl Steered {
     fn ask<T>(
         &mut self,
         request: &Request,
+        look: impl FnMut(&Event) -> Option<T>,
+    ) -> Result<Followed<T>, String> {
+        let (_, after) = self.order(request)?;
+        self.follow(after, look)
+    }
+
+    /// Gives a request: what the run does, and the number of the newest event before that.
+    ///
+    /// # Errors
+    /// Why it is not carried out.
+    fn order(&mut self, request: &Request) -> Result<(String, u64), String> {
+        match self.run.connection.ask(request).map_err(|error| error.to_string())? {
+            Answer::Done { text, newest } => Ok((text, newest)),
+            Answer::Error(text) => Err(text),
+            other => Err(format!("it answers {other:?}")),
+        }
+    }
+
+    /// Reads the log after event `after` until `look` sees what it wants.
+    fn follow<T>(
+        &mut self,
+        after: u64,
         mut look: impl FnMut(&Event) -> Option<T>,
     ) -> Result<Followed<T>, String> {
         let connection = &mut self.run.connection;
-        let after = match connection.ask(request).map_err(|error| error.to_string())? {
-            Answer::Done { newest, .. } => newest,
-            Answer::Error(text) => return Err(text),
-            other => return Err(format!("it answers {other:?}")),
-        };
         // A run that has ended already closes the connection, as the reading will tell.
         let _ = connection.send(&Request::Log { after, follow: true });
         loop {

@@ -129,6 +129,17 @@ pub enum Request {
         /// The service's domain.
         domain: String,
     },
+    /// What may be set while the core runs: [`Answer::Tunables`].
+    Tunables {},
+    /// To set parameters between two cycles, those of a node all at once: [`Answer::Done`] once
+    /// they are on their way, or none is.
+    Set {
+        /// `NODE.PARAMETER=VALUE` each, at most [`SETTINGS_MAX`].
+        settings: Vec<String>,
+        /// Whether the spec is to have them too; an event tells what came of that.
+        #[serde(default)]
+        save: bool,
+    },
     /// Of a domain, at its socket for taps: to see packets, [`Answer::Tap`] for each, until the
     /// connection ends.
     Tap(TapRequest),
@@ -153,6 +164,8 @@ pub enum Request {
 pub enum Answer {
     /// What it looks like.
     Status(Box<Status>),
+    /// What may be set while the core runs, in the order of the plan.
+    Tunables(Vec<Tunable>),
     /// It does what it was asked to.
     Done {
         /// What it does.
@@ -182,6 +195,30 @@ pub enum Answer {
         #[serde(default, with = "spec::written_outside")]
         outside: Vec<Brought>,
     },
+}
+
+/// Most parameters that one request sets.
+pub const SETTINGS_MAX: usize = 64;
+
+/// A parameter that may be set while the core runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tunable {
+    /// Its node.
+    pub node: String,
+    /// Its name.
+    pub parameter: String,
+    /// What it is now, as the spec writes it.
+    pub value: String,
+    /// Unit, or empty.
+    pub unit: String,
+    /// What it takes, in words.
+    pub takes: String,
+    /// Least value, if it is a number.
+    pub min: Option<f64>,
+    /// Greatest value, if it is a number.
+    pub max: Option<f64>,
+    /// A sentence.
+    pub doc: String,
 }
 
 /// A line with its version.
@@ -273,6 +310,8 @@ mod tests {
                 way: true,
                 pause: false,
             }),
+            Request::Tunables {},
+            Request::Set { settings: vec!["pid.kp=2".into()], save: true },
             Request::Step {},
             Request::Go {},
             Request::Log { after: u64::MAX, follow: true },
@@ -293,6 +332,7 @@ mod tests {
         let answers = [
             Answer::Done { text: "stopping".into(), newest: 3 },
             Answer::Error("no domain 'x'".into()),
+            Answer::Tunables(vec![Tunable { min: Some(-1.5), ..Tunable::default() }]),
             Answer::Missed(7),
             Answer::End(u64::MAX),
             Answer::Tap(TapLine::Lost(3)),

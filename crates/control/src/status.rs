@@ -141,6 +141,12 @@ words! {
         Edited = "edited",
         /// The graph was edited, and the one before goes on: why.
         EditRefused = "edit_refused",
+        /// Parameters of the core were set while it runs: what they were, and are.
+        Tuned = "tuned",
+        /// Values of parameters were written to the spec.
+        Saved = "saved",
+        /// They were to be, and were not: why.
+        NotSaved = "not_saved",
         /// Another host of the graph is heard, or no more.
         Host = "host",
         /// Whatever else somebody should know.

@@ -23,6 +23,15 @@ pub trait Node: Send {
     /// The node's work in one cycle; bounded. An error stops the graph.
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault>;
 
+    /// Between two cycles, when parameters that the kind's table calls tunable have new values:
+    /// all of `parameters` as they are now, within their limits and taken by `make` before. As
+    /// bounded as `update`, and as quiet; an error stops the graph. Files, the spec and the
+    /// neighbours of the node are not in it.
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        let _ = parameters;
+        Ok(())
+    }
+
     /// Once, after the last cycle.
     fn stop(&mut self) {}
 
@@ -399,6 +408,14 @@ impl NodeFixture {
         let result = self.node.update(&mut io, &self.cycle);
         self.cycle.number += 1;
         result
+    }
+
+    /// Hands the node new values of its parameters.
+    ///
+    /// # Errors
+    /// What the node says.
+    pub fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        self.node.tune(parameters)
     }
 
     /// The message on output port `port`, if the last update wrote one.

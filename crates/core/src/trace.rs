@@ -175,7 +175,8 @@ pub struct Tap {
 }
 
 /// The taps of a thread with these nodes, in the order in which they stand in its records: for each
-/// node the inputs that come from another thread or a service, then the outputs that are linked.
+/// node the inputs that come from another thread or a service and the outputs that are linked, in
+/// the order of its ports, then where it is tuned.
 /// None if nobody observes the run. What a fused link brings is what its other end wrote.
 pub fn taps(plan: &Plan, nodes: &[usize]) -> Vec<Tap> {
     if plan.is_observed() { linked_ports(plan, nodes) } else { Vec::new() }
@@ -195,6 +196,11 @@ pub(crate) fn linked_ports(plan: &Plan, nodes: &[usize]) -> Vec<Tap> {
                 taps.push(Tap { end, direction: row.direction, size: row.message.size });
             }
         }
+        taps.extend(plan.tuning(node).map(|(end, port)| Tap {
+            end,
+            direction: Direction::In,
+            size: port.message.size,
+        }));
     }
     taps
 }

@@ -45,6 +45,9 @@ pub static FLAG: MessageType = MessageType {
 /// Stands where the graph says by a parameter which message crosses a port; see [`Form::Message`].
 pub static NAMED_MESSAGE: MessageType = sign("named message");
 
+/// Name of the port where a node is tuned while it runs.
+pub const TUNING_PORT: &str = "tuning";
+
 /// Most ports that one name with `[]` stands for.
 pub const ELEMENTS_MAX: usize = 1024;
 
@@ -220,6 +223,18 @@ pub enum ParameterType {
     Yaml,
 }
 
+impl ParameterType {
+    /// What carries a value of it to a node that runs; `None` if it cannot be tunable.
+    pub const fn scalar(&self) -> Option<Scalar> {
+        match self {
+            ParameterType::Bool => Some(Scalar::Bool),
+            ParameterType::Integer { .. } => Some(Scalar::I64),
+            ParameterType::Number { .. } => Some(Scalar::F64),
+            _ => None,
+        }
+    }
+}
+
 /// The value of a parameter, checked against its [`ParameterType`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParameterValue {
@@ -256,12 +271,14 @@ pub struct Parameter {
     pub ty: ParameterType,
     /// Default, written as in the spec; `None` means that the spec must give it.
     pub default: Option<&'static str>,
+    /// Whether it may change between two cycles of a run; see `Node::tune` of the core.
+    pub tunable: bool,
 }
 
 impl Parameter {
     /// One that the spec must give, without a unit; its sentence is still to come.
     pub const fn new(name: &'static str, ty: ParameterType) -> Parameter {
-        Parameter { name, doc: "", unit: "", ty, default: None }
+        Parameter { name, doc: "", unit: "", ty, default: None, tunable: false }
     }
 
     /// The same with a default, written as in the spec.
@@ -277,6 +294,12 @@ impl Parameter {
     /// The same with its sentence.
     pub const fn doc(self, doc: &'static str) -> Parameter {
         Parameter { doc, ..self }
+    }
+
+    /// The same, which may change between two cycles of a run: a number, a whole number or a flag
+    /// of a kind in realtime domains.
+    pub const fn tunable(self) -> Parameter {
+        Parameter { tunable: true, ..self }
     }
 }
 

@@ -270,6 +270,9 @@ pub struct Node {
     pub written: Vec<Option<String>>,
     /// One for each actuator port of the kind.
     pub actuators: Vec<Actuator>,
+    /// Where new values of its tunable parameters come in while it runs, all at once: a port that
+    /// no link reaches, with a field for each of them. It stands behind those of the kind.
+    pub tuning: Option<&'static Port>,
     /// Line of the spec on which the node begins, from 1.
     pub line: u32,
 }
@@ -290,6 +293,10 @@ impl Node {
     pub fn span_in(&self, parameter: &str, at: usize, offset: usize) -> Span {
         let entry = self.entries[self.place_of(parameter)].get(at);
         entry.map_or(self.span_of(parameter), |entry| entry.span_at(offset))
+    }
+
+    fn tuning_at(&self, port: usize) -> Option<&'static Port> {
+        self.tuning.filter(|_| port == self.kind.ports.len())
     }
 
     fn place_of(&self, parameter: &str) -> usize {
@@ -637,11 +644,21 @@ impl Plan {
     /// What an end of a link is called: `node.port`.
     pub fn end_name(&self, end: End) -> String {
         let node = &self.nodes[end.node];
-        format!("{}.{}", node.name, node.kind.port_name(end.port))
+        match node.tuning_at(end.port) {
+            Some(port) => format!("{}.{}", node.name, port.name),
+            None => format!("{}.{}", node.name, node.kind.port_name(end.port)),
+        }
     }
 
-    /// The port at an end of a link.
+    /// The port at an end of a link, or the one where a node is tuned.
     pub fn port(&self, end: End) -> &'static Port {
-        self.nodes[end.node].kind.port(end.port)
+        let node = &self.nodes[end.node];
+        node.tuning_at(end.port).unwrap_or_else(|| node.kind.port(end.port))
+    }
+
+    /// Where a node is tuned while it runs, if it can be.
+    pub fn tuning(&self, node: usize) -> Option<(End, &'static Port)> {
+        let row = &self.nodes[node];
+        Some((End { node, port: row.kind.ports.len() }, row.tuning?))
     }
 }

@@ -197,6 +197,9 @@ fn ends(launch: &Launch, plan: &Plan) -> io::Result<Carriers> {
     for &(link, descriptor) in &launch.open.readers {
         ends.readers.insert(link, carrier(link, descriptor)?);
     }
+    for &(node, descriptor) in &launch.open.tunings {
+        ends.tunings.insert(node, Carrier::Region(Region::map(adopt(descriptor)?)?));
+    }
     for (index, link) in plan.links.iter().enumerate() {
         let here = plan.nodes[link.from.node].domain == launch.domain;
         if link.fused || !here || crosses_domains(plan, index) {

@@ -86,7 +86,7 @@ impl Kinds {
         entry.map_or(Vec::new(), |entry| entry.files(&Parameters::of(plan, node, base)))
     }
 
-    fn node(&self, node: &Node) -> &NodeEntry {
+    pub(crate) fn node(&self, node: &Node) -> &NodeEntry {
         let row = self.nodes.iter().find(|row| row.kind.name == node.kind.name);
         row.expect(SAME_TABLES)
     }

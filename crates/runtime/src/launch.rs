@@ -66,6 +66,8 @@ pub(crate) struct Open {
     pub(crate) calls: Vec<(usize, RawFd)>,
     /// Domain that packets come from, and the door from it.
     pub(crate) called: Vec<(usize, RawFd)>,
+    /// Node that can be tuned, and descriptor of where its new values come from.
+    pub(crate) tunings: Vec<(usize, RawFd)>,
     /// Link and descriptor of its writing end.
     pub(crate) writers: Vec<(usize, RawFd)>,
     /// Link and descriptor of its reading end.
@@ -99,7 +101,8 @@ impl Open {
         all.extend(self.profile.map(|(file, _)| file));
         all.extend(self.carve_out);
         all.extend(self.bells.iter().flat_map(|&(_, linux, guest)| [linux, guest]));
-        let ends = [&self.calls, &self.called, &self.writers, &self.readers].into_iter().flatten();
+        let ends = [&self.calls, &self.called, &self.tunings, &self.writers, &self.readers];
+        let ends = ends.into_iter().flatten();
         all.extend(ends.map(|&(_, number)| number));
         all
     }
@@ -178,6 +181,7 @@ mod tests {
                 bells: vec![(5, 17, 18)],
                 calls: vec![(2, 19)],
                 called: vec![(3, 20)],
+                tunings: vec![(4, 21)],
                 writers: vec![(0, 8)],
                 readers: vec![(1, 9), (2, 10)],
             },

@@ -13,6 +13,7 @@ pub mod kinds;
 mod launch;
 pub mod observer;
 pub mod profile;
+pub mod replace;
 pub mod run;
 pub mod service;
 pub mod watch;

@@ -5,7 +5,8 @@
 //!
 //! Here stands the one loop around poll(2). What is beside it: `core`, the realtime domains, and
 //! `services`, each a state machine of its own; `lifecycle`, the stages of the whole; `answers`, to
-//! who asks through the control socket; `edits` of the graph; `snapshot`, what it looks like.
+//! who asks through the control socket; `edits` of the graph; `tuning` of the core's parameters;
+//! `snapshot`, what it looks like.
 
 mod answers;
 mod core;
@@ -20,6 +21,7 @@ mod request;
 mod services;
 mod snapshot;
 mod stop;
+mod tuning;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -146,6 +148,7 @@ impl Run {
         self.begin_stopping();
         self.tell();
         self.tell_broken();
+        self.tell_saved();
         self.stop_core();
         self.hold();
         self.stop_services();

@@ -8,6 +8,7 @@ use crate::draft::{self, Draft};
 use crate::firewall::{self, ThreadWaits};
 use crate::hosts;
 use crate::join::{Joined, show};
+use crate::made;
 use crate::options::decide;
 use crate::order::sort;
 use crate::picture;
@@ -93,6 +94,7 @@ pub(crate) fn node(draft: &Draft<'_>, at: usize, domain: usize, thread: usize) -
         values: node.values.clone(),
         spans: node.spans.clone(),
         actuators: node.actuators.clone(),
+        tuning: node.kind.and_then(made::tuning),
         entries: node.entries.clone(),
         written: node.written.clone(),
         line: draft.lines.line(node.span.start as usize) as u32,

@@ -116,7 +116,7 @@ fn parameter(row: ImageParameter<'_>) -> Parameter {
     };
     let default = Some(text(row.default())).filter(|default| !default.is_empty());
     let (name, doc, unit) = (text(row.name()), text(row.doc()), text(row.unit()));
-    Parameter { name, doc, unit, ty, default }
+    Parameter { default, ..Parameter::new(name, ty).doc(doc).unit(unit) }
 }
 
 /// The catalogue with the kinds of all images. Whether none is missing; what is wrong with one is

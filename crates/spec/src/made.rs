@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use sinew_plan::catalogue::{Field, Kind, MessageType, Port, type_hash};
+use sinew_plan::catalogue::{Field, Kind, MessageType, Port, RunsIn, TUNING_PORT, type_hash};
+
+use crate::messages::{self, Row};
 
 /// A port that is to be made: its name, and all else.
 pub(crate) struct PortRow {
@@ -15,6 +17,7 @@ pub(crate) struct PortRow {
 static KINDS: LazyLock<Mutex<BTreeMap<String, &'static Kind>>> = LazyLock::new(Mutex::default);
 static MESSAGES: LazyLock<Mutex<BTreeMap<String, &'static MessageType>>> =
     LazyLock::new(Mutex::default);
+static TUNING: LazyLock<Mutex<BTreeMap<&str, &'static Port>>> = LazyLock::new(Mutex::default);
 
 /// The kind `template` with these ports in place of its own.
 pub(crate) fn kind(template: &'static Kind, ports: &[PortRow]) -> &'static Kind {
@@ -50,4 +53,23 @@ pub(crate) fn message(
         let hash = type_hash(name, size, fields);
         Box::leak(Box::new(MessageType { name, size, align, fields, hash }))
     })
+}
+
+/// Where nodes of a kind are tuned while they run, if they can be.
+pub(crate) fn tuning(kind: &'static Kind) -> Option<&'static Port> {
+    let rows = kind.parameters.iter().filter(|row| row.tunable);
+    let rows =
+        rows.filter_map(|row| Some(Row { name: row.name, scalar: row.ty.scalar()?, count: 1 }));
+    let rows: Vec<Row<'_>> = rows.collect();
+    if rows.is_empty() || kind.runs_in != RunsIn::Realtime {
+        return None;
+    }
+    let (fields, size, align) = messages::lay_out(&rows);
+    let message =
+        message(&format!("{}_tuning", kind.name.replace('-', "_")), size as u32, align, &fields);
+    let mut made = TUNING.lock().unwrap_or_else(PoisonError::into_inner);
+    Some(made.entry(kind.name).or_insert_with(|| {
+        let doc = "New values of the parameters that may change while the node runs.";
+        Box::leak(Box::new(Port::input(TUNING_PORT, doc, message).optional()))
+    }))
 }

@@ -104,19 +104,15 @@ fn message(
         report.error(entry.span, text, format!("give it 1 to {FIELDS_MAX}"));
         return None;
     }
-    let (mut fields, mut end, mut align) = (Vec::new(), 0, 1);
+    let mut known = Vec::new();
     for row in rows {
         good &= check(Named { text: &row.key, span: row.span }, "field", report);
-        let Some((scalar, count)) = scalar_and_count(row, report) else {
-            good = false;
-            continue;
-        };
-        let bytes = scalar.bytes();
-        let offset = u64::next_multiple_of(end, bytes.into());
-        (end, align) = (offset + u64::from(bytes * count), u32::max(align, bytes));
-        fields.push((&*row.key, Field { name: "", scalar, count, offset: offset as u32 }));
+        match scalar_and_count(row, report) {
+            Some((scalar, count)) => known.push(Row { name: &row.key, scalar, count }),
+            None => good = false,
+        }
     }
-    let size = end.next_multiple_of(align.into());
+    let (fields, size, align) = lay_out(&known);
     if size > MESSAGE_SIZE_MAX as u64 {
         let text = format!("message '{}' has {size} bytes", entry.key);
         report.error(entry.span, text, format!("at most {MESSAGE_SIZE_MAX}"));
@@ -126,6 +122,25 @@ fn message(
     is_alone(made, catalogue, name, report).then_some(made)
 }
 
+/// A field before it has its place.
+pub(crate) struct Row<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) scalar: Scalar,
+    pub(crate) count: u32,
+}
+
+/// Lays fields out as C does: with their places, the size and the alignment of the whole.
+pub(crate) fn lay_out<'a>(rows: &[Row<'a>]) -> (Vec<(&'a str, Field)>, u64, u32) {
+    let (mut fields, mut end, mut align) = (Vec::new(), 0, 1);
+    for &Row { name, scalar, count } in rows {
+        let bytes = scalar.bytes();
+        let offset = u64::next_multiple_of(end, bytes.into());
+        (end, align) = (offset + u64::from(bytes * count), u32::max(align, bytes));
+        fields.push((name, Field { name: "", scalar, count, offset: offset as u32 }));
+    }
+    (fields, end.next_multiple_of(align.into()), align)
+}
+
 /// Whether no kind knows another message by this name; reports one that does.
 fn is_alone(
     made: &MessageType,
@@ -133,8 +148,8 @@ fn is_alone(
     name: Named<'_>,
     report: &Report,
 ) -> bool {
-    let differs = |kind: &&&Kind| {
-        let mut messages = kind.ports.iter().map(|port| port.message);
+    let differs = |kind: &&&'static Kind| {
+        let mut messages = kind.ports.iter().chain(made::tuning(kind)).map(|port| port.message);
         messages.any(|other| are_twins(other.name, made.name) && other.hash != made.hash)
     };
     let Some(kind) = catalogue.iter().find(differs) else { return true };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sinew_plan::catalogue::{
     ANY_MESSAGE, Direction, Form, Kind, MessageType, NAMED_MESSAGE, PACKET, Parameter,
-    ParameterType, Port, RunsIn, Signal, Unit, type_hash,
+    ParameterType, Port, RunsIn, Signal, TUNING_PORT, Unit, type_hash,
 };
 
 use crate::draft::read_default;
@@ -52,6 +52,14 @@ fn of_kind(kind: &Kind) -> Vec<String> {
         let is_last = at + 1 == kind.ports.len();
         let say = |why: String| format!("port '{}' {why}", port.name);
         errors.extend(of_port(kind, port, is_last).into_iter().map(say));
+    }
+    if kind.parameters.iter().any(|row| row.tunable) {
+        let of_core = kind.runs_in == RunsIn::Realtime;
+        let taken = kind.ports.iter().any(|port| port.name == TUNING_PORT);
+        errors.extend(broken([
+            (!of_core, "it has tunable parameters, and runs in no realtime domain"),
+            (taken, "it has tunable parameters, which are set at a port 'tuning'; rename its own"),
+        ]));
     }
     for row in kind.parameters {
         let say = |why: String| format!("parameter '{}' {why}", row.name);
@@ -167,6 +175,10 @@ fn of_parameter(row: &Parameter) -> Vec<String> {
         (taken, "has the name of a key that every node has; give it another"),
         (!fits, "has limits that no value meets; min must not be greater than max"),
         (none, "is a list or a choice of nothing"),
+        (
+            row.tunable && row.ty.scalar().is_none(),
+            "is tunable, which only a number, a whole number or a flag can be",
+        ),
     ]));
     if let ParameterType::Choice(words) = row.ty {
         for word in twice(words.iter().copied()) {

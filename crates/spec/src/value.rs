@@ -79,6 +79,18 @@ pub(crate) fn read(ty: ParameterType, text: &str) -> Result<ParameterValue, Opti
     value.ok_or(None)
 }
 
+/// The value of a parameter, as it stands behind its key; for a single value.
+///
+/// # Errors
+/// What was expected, in a sentence.
+pub fn read_parameter(row: &Parameter, text: &str) -> Result<ParameterValue, String> {
+    let text = text.trim();
+    read(row.ty, text).map_err(|help| {
+        let help = help.unwrap_or_else(|| format!("write {}", expected(row)));
+        format!("{} cannot be '{text}': {help}", row.name)
+    })
+}
+
 /// A value for a parameter of a kind; `None` if the item does not fit, and then it is reported.
 pub(crate) fn parameter(row: &Parameter, item: &Item, report: &Report) -> Option<ParameterValue> {
     let refuse = |found: &str, help: Option<String>| {

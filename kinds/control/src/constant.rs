@@ -12,7 +12,9 @@ const INFO: Kind = Kind {
     doc: "Says the same number in every cycle.",
     ports: &[Port::output("out", "The number.", Real::TYPE).unit(Unit::Parameter("unit"))],
     parameters: &[
-        Parameter::new("value", ParameterType::Number { min: -1e12, max: 1e12 }).doc("The number."),
+        Parameter::new("value", ParameterType::Number { min: -1e12, max: 1e12 })
+            .doc("The number.")
+            .tunable(),
         Parameter::new("unit", ParameterType::Text).or("").doc("What it is measured in."),
     ],
     signals: &[],
@@ -32,6 +34,11 @@ struct Constant {
 impl Node for Constant {
     fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
         io.write::<Real>(OUT).value = self.value;
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        self.value = parameters.number("value");
         Ok(())
     }
 }

@@ -28,7 +28,7 @@ const SATURATED: usize = 4;
 const NO_RATE: f64 = 1e12;
 
 const fn number(name: &'static str, least: f64, most: f64, doc: &'static str) -> Parameter {
-    Parameter::new(name, ParameterType::Number { min: least, max: most }).doc(doc)
+    Parameter::new(name, ParameterType::Number { min: least, max: most }).doc(doc).tunable()
 }
 
 /// What the compiler knows of the kind.
@@ -117,14 +117,7 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let gains = Gains::of(parameters)?;
-    let disabled_output = parameters.number("disabled_output");
-    if !(gains.out_min..=gains.out_max).contains(&disabled_output) {
-        let (least, most) = (gains.out_min, gains.out_max);
-        return Err(fault!(
-            "disabled_output {disabled_output} is outside of out_min {least} to out_max {most}; \
-             give one between them"
-        ));
-    }
+    let disabled_output = disabled_output(parameters, &gains)?;
     Ok(Box::new(Pid {
         gains,
         disabled_output,
@@ -136,6 +129,18 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         demand: 0.0,
         out: disabled_output,
     }))
+}
+
+fn disabled_output(parameters: &Parameters<'_>, gains: &Gains) -> Result<f64, Fault> {
+    let disabled_output = parameters.number("disabled_output");
+    if !(gains.out_min..=gains.out_max).contains(&disabled_output) {
+        let (least, most) = (gains.out_min, gains.out_max);
+        return Err(fault!(
+            "disabled_output {disabled_output} is outside of out_min {least} to out_max {most}; \
+             give one between them"
+        ));
+    }
+    Ok(disabled_output)
 }
 
 /// What the parameters make of a period.
@@ -252,6 +257,14 @@ impl Node for Pid {
             (ERROR..=SATURATED).for_each(|signal| io.signal(signal)[0] = 0.0);
         }
         io.write::<Real>(OUT).value = self.out;
+        Ok(())
+    }
+
+    /// Another gain of the integral or of the derivative does not bump the output; kp and the
+    /// limits act at once.
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        self.gains = Gains::of(parameters)?;
+        self.disabled_output = disabled_output(parameters, &self.gains)?;
         Ok(())
     }
 }

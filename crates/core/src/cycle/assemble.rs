@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use sinew_plan::catalogue::{Direction, Scalar};
-use sinew_plan::plan::{End, Link, MessagePart, Node as PlanNode, Plan, Release as PlanRelease};
+use sinew_plan::plan::{
+    End, Link, MessagePart, Node as PlanNode, Plan, Release as PlanRelease, Transport,
+};
 
 use super::executor::Executor;
 use super::finite::Finite;
@@ -13,6 +15,7 @@ use super::release::ReleaseSource;
 use super::spoiled::Spoiled;
 use super::step::{Guard, Input, Lock, Numbers, Output, PartCopy, Step};
 use super::taps::Taps;
+use super::tuning::Tuning;
 use crate::board::FaultAt;
 use crate::clock::Clock;
 use crate::ends::leader;
@@ -29,6 +32,8 @@ pub struct Carriers {
     pub writers: BTreeMap<usize, Carrier>,
     /// Reading ends.
     pub readers: BTreeMap<usize, Carrier>,
+    /// Where nodes are tuned, by index of the node.
+    pub tunings: BTreeMap<usize, Carrier>,
 }
 
 /// What makes the ends of links to elsewhere.
@@ -37,6 +42,8 @@ pub trait MakeEnds {
     fn sender(&mut self, link: usize) -> Result<Box<dyn Sender>, Fault>;
     /// A reading end of link `link`.
     fn receiver(&mut self, link: usize) -> Result<Box<dyn Receiver>, Fault>;
+    /// Where new values of the parameters of node `node` come from; `None`: there will be none.
+    fn tuning(&mut self, node: usize) -> Result<Option<Box<dyn Receiver>>, Fault>;
     /// Whether messages still bear their stamps. What was recorded has been judged.
     fn are_stamped(&self) -> bool {
         true
@@ -84,6 +91,14 @@ impl MakeEnds for Carried<'_> {
             true => made.or_else(|fault| Ok(Box::new(Spoiled::of(fault)?))),
             false => made,
         }
+    }
+
+    fn tuning(&mut self, node: usize) -> Result<Option<Box<dyn Receiver>>, Fault> {
+        let carrier = self.ends.tunings.remove(&node);
+        let Some((carrier, (_, port))) = carrier.zip(self.plan.tuning(node)) else {
+            return Ok(None);
+        };
+        (row(Transport::SharedMemory).receiver)(carrier, &LinkShape::tuning(port.message)).map(Some)
     }
 }
 
@@ -207,6 +222,7 @@ impl Assembly<'_> {
                 }
                 step.inputs.push(input);
             }
+            step.tuning = self.tuning(index, &step.wiring.ports, ends).map_err(in_node)?;
             step.parts = self.parts(index, &places);
             step.outputs = self.outputs(index, &places, ends).map_err(in_node)?;
             step.outputs.iter_mut().for_each(|output| output.end = next(&mut ends_seen));
@@ -240,7 +256,8 @@ impl Assembly<'_> {
         let mut ports: BTreeMap<usize, Vec<Slot>> = BTreeMap::new();
         for &node in nodes {
             let kind = self.plan.nodes[node].kind;
-            let own = kind.ports.iter().map(|port| slots.add(port.message.size));
+            let tuning = self.plan.tuning(node).map(|(_, port)| port);
+            let own = kind.ports.iter().chain(tuning).map(|port| slots.add(port.message.size));
             ports.insert(node, own.collect());
         }
         let mut parts = BTreeMap::new();
@@ -256,6 +273,19 @@ impl Assembly<'_> {
             }
         }
         places
+    }
+
+    /// What tunes a node, if anything may.
+    fn tuning(
+        &self,
+        node: usize,
+        ports: &[Slot],
+        ends: &mut dyn MakeEnds,
+    ) -> Result<Option<Tuning>, Fault> {
+        let Some((end, port)) = self.plan.tuning(node) else { return Ok(None) };
+        let parameters = Parameters::of(self.plan, &self.plan.nodes[node], self.base);
+        let tuning = |receiver| Tuning::new(&parameters, port, ports[end.port], receiver);
+        Ok(ends.tuning(node)?.map(tuning))
     }
 
     /// What links take of the messages of a node.
@@ -327,6 +357,7 @@ impl Assembly<'_> {
             wiring,
             inputs: Vec::new(),
             guards,
+            tuning: None,
             parts: Vec::new(),
             outputs: Vec::new(),
             numbers,

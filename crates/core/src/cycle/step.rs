@@ -7,6 +7,7 @@ use sinew_plan::catalogue::{Scalar, Signal};
 use sinew_plan::plan::Full;
 
 use super::finite::{Finite, are_finite};
+use super::tuning::Tuning;
 use crate::clock::{now_ns, sleep_until};
 use crate::fault::{Cause, Fault};
 use crate::node::{Cycle, Node, Wiring};
@@ -29,6 +30,7 @@ pub(crate) struct Step {
     pub(crate) wiring: Wiring,
     pub(crate) inputs: Vec<Input>,
     pub(crate) guards: Vec<Guard>,
+    pub(crate) tuning: Option<Tuning>,
     /// What links take of its messages in place of the whole.
     pub(crate) parts: Vec<PartCopy>,
     pub(crate) outputs: Vec<Output>,
@@ -122,7 +124,7 @@ impl Step {
     /// Whether there is anything to do before the node's update.
     #[inline]
     pub(crate) fn is_fed(&self) -> bool {
-        !self.inputs.is_empty() || !self.guards.is_empty()
+        !self.inputs.is_empty() || !self.guards.is_empty() || self.tuning.is_some()
     }
 
     /// Whether there is anything to do after the node's update.
@@ -139,13 +141,16 @@ impl Step {
         })
     }
 
-    /// Takes what came over links, then lets the guards judge.
+    /// Takes new values of parameters, then what came over links; then the guards judge.
     pub(crate) fn receive(
         &mut self,
         slots: &mut Slots,
         cycle: &Cycle,
         record: &mut Record,
     ) -> Result<(), Fault> {
+        if let Some(tuning) = &mut self.tuning {
+            tuning.pass(&mut *self.node, slots, cycle.number)?;
+        }
         for input in &mut self.inputs {
             input.receive(slots, cycle.number, record)?;
         }

@@ -55,6 +55,12 @@ impl<'a> Ends<'a> {
         Ends { plan, nodes, past }
     }
 
+    /// What came in at a port.
+    fn fed(&self, to: End) -> Option<Box<dyn Receiver>> {
+        let inlet = self.past.inlets.iter().find(|(_, end, _)| *end == to);
+        inlet.map(|(_, _, inlet)| Box::new(Fed(Arc::clone(inlet))) as Box<dyn Receiver>)
+    }
+
     /// What is to be fed, when all ends are made.
     pub(super) fn recorded(self) -> Recorded {
         self.past
@@ -70,10 +76,12 @@ impl MakeEnds for Ends<'_> {
     }
 
     fn receiver(&mut self, link: usize) -> Result<Box<dyn Receiver>, Fault> {
-        let to = self.plan.links[link].to;
-        let inlet = self.past.inlets.iter().find(|(_, end, _)| *end == to);
-        let (_, _, inlet) = inlet.expect("a port with a link from elsewhere is a tap");
-        Ok(Box::new(Fed(Arc::clone(inlet))))
+        let fed = self.fed(self.plan.links[link].to);
+        Ok(fed.expect("a port with a link from elsewhere is a tap"))
+    }
+
+    fn tuning(&mut self, node: usize) -> Result<Option<Box<dyn Receiver>>, Fault> {
+        Ok(self.plan.tuning(node).and_then(|(end, _)| self.fed(end)))
     }
 
     fn are_stamped(&self) -> bool {

@@ -24,6 +24,7 @@ pub use doorbell::Doorbell;
 pub use kernel::Kernel;
 pub use region::{look, open_in, tuning};
 use sinew_link::{Memory, queue};
+use sinew_plan::catalogue::MessageType;
 use sinew_plan::plan::{Delivery, Link, LinkTuning, Sync, Transport, Wait};
 
 use self::doorbell::Parking;
@@ -67,6 +68,21 @@ impl LinkShape {
             delivery: link.delivery,
             wait: link.wait,
             tuning: link.tuning,
+        }
+    }
+}
+
+impl LinkShape {
+    /// That of what brings new values of its parameters to a node.
+    pub fn tuning(message: &MessageType) -> LinkShape {
+        LinkShape {
+            message_size: message.size,
+            type_hash: message.hash,
+            capacity: 1,
+            sync: Sync::LockFree,
+            delivery: Delivery::Latest,
+            wait: Wait::Spin,
+            tuning: None,
         }
     }
 }

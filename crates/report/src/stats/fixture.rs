@@ -56,6 +56,7 @@ fn node(name: &str, kind: &'static Kind, domain: usize) -> Node {
         entries: vec![],
         written: vec![],
         actuators: vec![],
+        tuning: None,
         line: 1,
     }
 }

@@ -92,6 +92,13 @@ impl Run {
                 self.end_job(service, error.as_deref());
                 done("the graph stops".into())
             }
+            Request::Tunables {} => Ok(Answer::Tunables(self.tunables())),
+            Request::Set { settings, save } => {
+                let changed = self.set(settings, *save)?;
+                let order = self.by(asked, &changed);
+                self.tell_order(asked, EventKind::Tuned, &order);
+                done(changed)
+            }
             Request::Tap(_) | Request::Step {} | Request::Go {} => {
                 Err("packets are seen at the socket of their domain; use 'sinew tap'".into())
             }
@@ -139,18 +146,28 @@ impl Run {
     /// Makes an event of an order; the order in words. It is carried out even if the service that
     /// gives it asks too much to have all of that kept.
     fn requested(&mut self, asked: &Incoming, what: &str) -> String {
-        let by = match asked.from.service {
-            Some(at) => format!("service '{}'", self.request.plan.domains[at].name),
-            None => format!("process {}", asked.from.process),
-        };
-        let order = format!("{what}, by {by}");
+        let order = self.by(asked, what);
+        self.tell_order(asked, EventKind::Request, &order);
+        order
+    }
+
+    /// An order with who gives it.
+    fn by(&self, asked: &Incoming, what: &str) -> String {
+        match asked.from.service {
+            Some(at) => {
+                format!("{what}, by service '{}'", self.request.plan.domains[at].name)
+            }
+            None => format!("{what}, by process {}", asked.from.process),
+        }
+    }
+
+    fn tell_order(&mut self, asked: &Incoming, kind: EventKind, order: &str) {
         match self.asking_service(asked) {
             Ok(service) => {
                 let orders = &mut self.services[service].orders;
-                orders.say(EventKind::Request, None, &order, &mut self.events);
+                orders.say(kind, None, order, &mut self.events);
             }
-            Err(_) => self.events.add(EventKind::Request, None, order.clone()),
+            Err(_) => self.events.add(kind, None, order),
         }
-        order
     }
 }

@@ -23,6 +23,7 @@ use sinew_spec::plan::{Link, Plan};
 
 use super::Run;
 use super::doors::{Doors, Numbers};
+use super::tuning::Tunings;
 use crate::inject;
 
 /// The carriers of all links between domains. Streams are let go once their processes have started:
@@ -38,6 +39,7 @@ pub(super) struct Links {
     /// one that the guest hears. They outlive both, as the regions do.
     bells: BTreeMap<usize, [Bell; 2]>,
     pub(super) doors: Doors,
+    pub(super) tunings: Tunings,
     /// Those that a service has broken, as was told.
     broken: BTreeSet<usize>,
 }
@@ -54,6 +56,7 @@ impl Links {
         }
         links.open_those(plan, |_| true)?;
         links.doors = Doors::open(plan)?;
+        links.tunings = Tunings::open(plan)?;
         Ok(links)
     }
 

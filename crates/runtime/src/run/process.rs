@@ -80,6 +80,7 @@ impl Spawner<'_> {
                 bells: self.links.bells_of(&request.plan, at),
                 calls: self.links.doors.calls_of(at),
                 called: self.links.doors.called_of(at),
+                tunings: self.links.tunings.of_domain(&request.plan, at),
                 writers,
                 readers,
                 ..open

@@ -197,6 +197,7 @@ fn add_others(part: &mut Plan, places: &Places, whole: &Plan, kind: &'static Kin
         entries: Vec::new(),
         written: Vec::new(),
         actuators: Vec::new(),
+        tuning: None,
         line: part.text.line(span).unwrap_or(1) as u32,
     });
     let plan = default_service();

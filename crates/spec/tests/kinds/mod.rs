@@ -50,7 +50,7 @@ const fn parameter(
     ty: ParameterType,
     default: Option<&'static str>,
 ) -> Parameter {
-    Parameter { name, doc: "A parameter.", unit: "", ty, default }
+    Parameter { default, ..Parameter::new(name, ty).doc("A parameter.") }
 }
 
 const SPEED: ParameterType = ParameterType::Number { min: 0.001, max: 5.0 };

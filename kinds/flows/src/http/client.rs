@@ -52,7 +52,7 @@ const REPEATS_MAX: u32 = 3;
 const SECOND_NS: u64 = 1_000_000_000;
 
 const fn yaml(name: &'static str, doc: &'static str, default: Option<&'static str>) -> Parameter {
-    Parameter { name, doc, unit: "", ty: ParameterType::Yaml, default }
+    Parameter { default, ..Parameter::new(name, ParameterType::Yaml).doc(doc) }
 }
 
 const fn flag(name: &'static str, doc: &'static str) -> Parameter {

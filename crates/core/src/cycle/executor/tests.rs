@@ -95,6 +95,7 @@ fn executor(links: &[(&'static str, u32)], log: &Log) -> Executor {
         wiring: Wiring::new(&KIND, vec![], 0),
         inputs: vec![],
         guards: vec![],
+        tuning: None,
         outputs,
         parts: Vec::new(),
         numbers: vec![],

@@ -2,7 +2,7 @@
 
 use sinew_core::clock::now_ns;
 use sinew_core::fault::Fault;
-use sinew_core::node::{Cycle, Io, Node};
+use sinew_core::node::{Cycle, Io, Node, Parameters};
 use sinew_spec::catalogue::{Direction, Kind, MessageType};
 
 use crate::inject::{InjectedFault, Injection, error, strike, write_nan};
@@ -47,6 +47,10 @@ impl Node for InjectedNode {
             what => what.into_iter().for_each(strike),
         }
         self.node.update(io, cycle)
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        self.node.tune(parameters)
     }
 
     fn stop(&mut self) {

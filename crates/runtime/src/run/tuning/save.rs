@@ -1,0 +1,31 @@
+//! Values on their way into the text of a spec: nothing else of it changes, comments neither.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use sinew_spec::edit::{Change, Places, edit};
+
+use super::{Saved, parts};
+use crate::replace::replace;
+
+/// Two that save at once must not read the same text.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Writes values, `NODE.PARAMETER=VALUE` each, into the spec `file`. Blocks as the disk does.
+pub(super) fn to_spec(file: &Path, settings: &[String]) -> Saved {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let say = |error: io::Error| error.to_string();
+    let old = fs::read_to_string(file).map_err(say)?;
+    let places = Places::of(&old).ok_or("it is no YAML any more")?;
+    let mut changes = Vec::new();
+    for setting in settings {
+        let (node, key, value) = parts(setting)?;
+        let to = places.node(node).ok_or_else(|| format!("it has no node '{node}' any more"))?;
+        changes.push(Change { to, key: key.to_owned(), value: Some(value.to_owned()) });
+    }
+    let new = edit(&old, &changes).map_err(|error| error.to_string())?;
+    replace(file, &new).map_err(say)?;
+    Ok(format!("{} written to '{}'", settings.join(", "), file.display()))
+}
