@@ -30,6 +30,7 @@ mod requests;
 mod runs;
 mod schema;
 mod secrets;
+mod set;
 mod spans;
 mod specs;
 mod stops;

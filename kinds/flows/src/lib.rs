@@ -84,6 +84,7 @@ pub const FLOWS: &[FlowEntry] = &[
     // The bridge to the core.
     bridge::read::NODE,
     bridge::send::NODE,
+    bridge::set_parameters::NODE,
     bridge::halt::NODE,
     bridge::reset::NODE,
     bridge::status::NODE,

@@ -5,6 +5,7 @@ pub(crate) mod halt;
 pub(crate) mod read;
 pub(crate) mod reset;
 pub(crate) mod send;
+pub(crate) mod set_parameters;
 pub(crate) mod status;
 mod supervisor;
 #[cfg(test)]

@@ -93,11 +93,21 @@ impl Run<'_> {
     /// # Errors
     /// The supervisor refuses (409) or does not answer.
     pub(super) async fn order(self, request: Request) -> Result<(), Error> {
+        match self.ask(request).await? {
+            Answer::Done { .. } => Ok(()),
+            other => Err(Error::new(format_args!("the supervisor answered {other:?}"))),
+        }
+    }
+
+    /// Asks, before all other work.
+    ///
+    /// # Errors
+    /// As for [`Run::order`].
+    pub(super) async fn ask(self, request: Request) -> Result<Answer, Error> {
         let supervisor = self.supervisor()?;
         match self.at.pool().run_first(move || supervisor.ask(&request)).await?.map_err(silent)? {
-            Answer::Done { .. } => Ok(()),
             Answer::Error(text) => Err(refused(409, text)),
-            other => Err(Error::new(format_args!("the supervisor answered {other:?}"))),
+            answer => Ok(answer),
         }
     }
 

@@ -61,6 +61,11 @@ impl Graph {
         })
     }
 
+    /// A `set_parameters` with these keys, or why there is none.
+    pub(super) fn sets(keys: &str) -> Result<Graph, Vec<Refusal>> {
+        Graph::new("", &format!("kind: set_parameters, {keys}"), |_, _| {})
+    }
+
     /// `furnish` gives the node its links.
     fn new(
         core: &str,
