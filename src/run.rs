@@ -126,7 +126,10 @@ impl Session {
         let machine = Machine::read();
         let request = RunRequest::new(loaded.spec, loaded.plan);
         let mut run = Run::start(RunRequest { strict: args.strict, ..request })?;
-        run.tune_by(nodes.clone());
+        let kinds = nodes.clone();
+        run.tune_by(Box::new(move |plan, node, base, values| {
+            kinds.try_values(plan, node, base, values)
+        }));
         run.wake_by(signals.get_read().try_clone()?.into());
         if let Some(file) = &args.profile {
             run.profile(Profile { file: absolute(file)?, frequency_hz: args.profile_hz });

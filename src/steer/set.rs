@@ -12,10 +12,11 @@ use crate::reach::{Failure, choose};
 
 /// Set parameters of nodes while the core runs, or show which can be set.
 ///
-/// A new value is held against the limits of the parameter, then the node's kind looks at all of its
-/// values together. The node gets them between two cycles: those of one node all at once. If one of
-/// them is wrong, none is set. The recording of an observed run has each change in the cycle in
-/// which it came, so a replay is bit-identical. After a reset the core begins with the newest values.
+/// A new value is held against the limits of the parameter, then the node's kind looks at all of
+/// its values together. The node gets them between two cycles: those of one node all at once. If
+/// one of them is wrong, none is set. The recording of an observed run has each change in the cycle
+/// in which it came, so a replay is bit-identical. After a reset the core begins with the newest
+/// values.
 ///
 /// Without NODE.PARAMETER=VALUE it shows what can be set, and what that is now.
 #[derive(Args, Debug)]

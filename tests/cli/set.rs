@@ -21,7 +21,12 @@ domains:
   api: {}
 nodes:
   # Where it is to be.
-  - {kind: constant, name: place, domain: control, value: 1, unit: rad, ports: {out: [{name: pid, port: setpoint}]}}
+  - kind: constant
+    name: place
+    domain: control
+    value: 1 # one radian
+    unit: rad
+    ports: {out: [{name: pid, port: setpoint}]}
   - kind: pid
     name: pid
     domain: control
@@ -157,7 +162,7 @@ fn a_saved_value_stands_in_the_spec_with_all_its_comments() {
     );
     let saved = fs::read_to_string(&graph).expect("a spec");
     let expected =
-        GRAPH.replace("kp: 2 # softly", "kp: 3.5 # softly").replace("value: 1,", "value: 2,");
+        GRAPH.replace("kp: 2 # softly", "kp: 3.5 # softly").replace("value: 1 #", "value: 2 #");
     assert_eq!(saved, expected);
     // The edited file is no edit of the graph: it runs with these values already.
     set(&place, &pid, &["pid.kp=4", "--save"], "pid.kp 3.5 -> 4");

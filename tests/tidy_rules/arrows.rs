@@ -124,7 +124,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "crates/runtime/src",
         &[
-            &["confine", "edition", "inject", "observer", "profile"],
+            &["confine", "edition", "inject", "observer", "profile", "replace"],
             &["launch"],
             &["run", "watch"],
             &["service"],

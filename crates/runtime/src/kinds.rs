@@ -5,10 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use sinew_core::cycle::finite::Finite;
-use sinew_core::{NodeEntry, Parameters, Refusal, panics};
+use sinew_core::{Fault, NodeEntry, Parameters, Refusal, panics};
 use sinew_flow::{FlowEntry, Held, Lens, Make};
 use sinew_link::MESSAGE_SIZE_MAX;
-use sinew_spec::catalogue::{Kind, Port, RunsIn};
+use sinew_spec::catalogue::{Kind, ParameterValue, Port, RunsIn};
 use sinew_spec::catalogue_errors;
 use sinew_spec::plan::{Node, Plan};
 use zerocopy::IntoBytes;
@@ -63,6 +63,23 @@ impl Kinds {
         }
     }
 
+    /// Makes the node of the core at `index` with other values of its parameters, and drops it
+    /// again.
+    ///
+    /// # Errors
+    /// What the kind says.
+    pub fn try_values(
+        &self,
+        plan: &Plan,
+        index: usize,
+        base: &Path,
+        values: &[ParameterValue],
+    ) -> Result<(), Fault> {
+        let node = &plan.nodes[index];
+        let parameters = Parameters { values, ..Parameters::of(plan, node, base) };
+        (self.node(node).make)(&parameters).map(drop)
+    }
+
     /// What the source at `index` holds of what it needs to open, before its domain is started.
     /// `None` of a node that holds nothing, or cannot be made.
     ///
@@ -86,7 +103,7 @@ impl Kinds {
         entry.map_or(Vec::new(), |entry| entry.files(&Parameters::of(plan, node, base)))
     }
 
-    pub(crate) fn node(&self, node: &Node) -> &NodeEntry {
+    fn node(&self, node: &Node) -> &NodeEntry {
         let row = self.nodes.iter().find(|row| row.kind.name == node.kind.name);
         row.expect(SAME_TABLES)
     }

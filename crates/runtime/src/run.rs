@@ -45,6 +45,7 @@ use self::process::Spawner;
 pub use self::request::{Outcome, RunRequest};
 use self::services::Supervised;
 pub use self::snapshot::{NodeState, ServiceState};
+pub use self::tuning::TryValues;
 use crate::confine::{self, Confinement};
 use crate::profile::Profile;
 

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use sinew_plan::catalogue::{Field, Kind, MessageType, Port, RunsIn, TUNING_PORT, type_hash};
-
-use crate::messages::{self, Row};
+use sinew_plan::catalogue::{
+    Field, Kind, MessageType, Port, RunsIn, Scalar, TUNING_PORT, type_hash,
+};
 
 /// A port that is to be made: its name, and all else.
 pub(crate) struct PortRow {
@@ -32,6 +32,25 @@ pub(crate) fn kind(template: &'static Kind, ports: &[PortRow]) -> &'static Kind 
         let ports: Vec<Port> = ports.iter().map(port).collect();
         Box::leak(Box::new(Kind { ports: ports.leak(), ..*template }))
     })
+}
+
+/// A field before it has its place.
+pub(crate) struct Row<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) scalar: Scalar,
+    pub(crate) count: u32,
+}
+
+/// Lays fields out as C does: with their places, the size and the alignment of the whole.
+pub(crate) fn lay_out<'a>(rows: &[Row<'a>]) -> (Vec<(&'a str, Field)>, u64, u32) {
+    let (mut fields, mut end, mut align) = (Vec::new(), 0, 1);
+    for &Row { name, scalar, count } in rows {
+        let bytes = scalar.bytes();
+        let offset = u64::next_multiple_of(end, bytes.into());
+        (end, align) = (offset + u64::from(bytes * count), u32::max(align, bytes));
+        fields.push((name, Field { name: "", scalar, count, offset: offset as u32 }));
+    }
+    (fields, end.next_multiple_of(align.into()), align)
 }
 
 /// A message type of this name, size, alignment and fields.
@@ -64,7 +83,7 @@ pub(crate) fn tuning(kind: &'static Kind) -> Option<&'static Port> {
     if rows.is_empty() || kind.runs_in != RunsIn::Realtime {
         return None;
     }
-    let (fields, size, align) = messages::lay_out(&rows);
+    let (fields, size, align) = lay_out(&rows);
     let message =
         message(&format!("{}_tuning", kind.name.replace('-', "_")), size as u32, align, &fields);
     let mut made = TUNING.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,13 +4,13 @@
 
 use std::collections::HashMap;
 
-use sinew_plan::catalogue::{Field, Kind, MESSAGE_SIZE_MAX, MessageType, Scalar};
+use sinew_plan::catalogue::{Kind, MESSAGE_SIZE_MAX, MessageType, Scalar};
 use sinew_plan::{Data, Entry};
 
 use crate::diagnostic::Report;
 use crate::fields::{Fields, Named};
 use crate::keys::{ARRAY_MAX, FIELDS_MAX, MESSAGES_MAX, NAME_LEN_MAX};
-use crate::made;
+use crate::made::{self, Row, lay_out};
 use crate::nearest::suggest;
 use crate::value::scalar;
 
@@ -120,25 +120,6 @@ fn message(
     }
     let made = good.then(|| made::message(&entry.key, size as u32, align, &fields))?;
     is_alone(made, catalogue, name, report).then_some(made)
-}
-
-/// A field before it has its place.
-pub(crate) struct Row<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) scalar: Scalar,
-    pub(crate) count: u32,
-}
-
-/// Lays fields out as C does: with their places, the size and the alignment of the whole.
-pub(crate) fn lay_out<'a>(rows: &[Row<'a>]) -> (Vec<(&'a str, Field)>, u64, u32) {
-    let (mut fields, mut end, mut align) = (Vec::new(), 0, 1);
-    for &Row { name, scalar, count } in rows {
-        let bytes = scalar.bytes();
-        let offset = u64::next_multiple_of(end, bytes.into());
-        (end, align) = (offset + u64::from(bytes * count), u32::max(align, bytes));
-        fields.push((name, Field { name: "", scalar, count, offset: offset as u32 }));
-    }
-    (fields, end.next_multiple_of(align.into()), align)
 }
 
 /// Whether no kind knows another message by this name; reports one that does.

@@ -131,3 +131,118 @@ pub fn tuning_message(kind: &Kind, port: &Port, values: &[ParameterValue]) -> Ve
     }
     message
 }
+
+#[cfg(test)]
+mod tests {
+    use sinew_plan::catalogue::{Parameter, RunsIn, Scalar, type_hash};
+
+    use super::*;
+    use crate::node::{Cycle, Io};
+    use crate::transport::Received::{Closed, New, None as Nothing};
+
+    const NUMBER: ParameterType = ParameterType::Number { min: -2.0, max: 2.0 };
+    const COUNT: ParameterType = ParameterType::Integer { min: 0, max: 9 };
+    static KIND: Kind = Kind {
+        parameters: &[
+            Parameter::new("name", ParameterType::Text),
+            Parameter::new("fast", ParameterType::Bool).tunable(),
+            Parameter::new("gain", NUMBER).tunable(),
+            Parameter::new("count", COUNT).tunable(),
+        ],
+        ..Kind::new("tuned", RunsIn::Realtime, &[])
+    };
+    const fn field(name: &'static str, scalar: Scalar, offset: u32) -> Field {
+        Field { name, scalar, count: 1, offset }
+    }
+    const FIELDS: &[Field] = &[
+        field("fast", Scalar::Bool, 0),
+        field("gain", Scalar::F64, 8),
+        field("count", Scalar::I64, 16),
+    ];
+    static MESSAGE: MessageType = MessageType {
+        name: "tuned_tuning",
+        size: 24,
+        align: 8,
+        fields: FIELDS,
+        hash: type_hash("tuned_tuning", 24, FIELDS),
+    };
+    const PORT: Port = Port::input("tuning", "New values.", &MESSAGE);
+
+    /// Keeps what it was told.
+    #[derive(Default)]
+    struct Told(Vec<(String, bool, f64, i64)>);
+
+    impl Node for Told {
+        fn update(&mut self, _: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn tune(&mut self, it: &Parameters<'_>) -> Result<(), Fault> {
+            let name = it.text("name").to_owned();
+            self.0.push((name, it.bool("fast"), it.number("gain"), it.integer("count")));
+            Ok(())
+        }
+    }
+
+    struct Sent(Vec<Vec<u8>>);
+
+    impl Receiver for Sent {
+        fn receive(&mut self, into: &mut [u8]) -> Result<Received, Fault> {
+            let Some(message) = self.0.pop() else { return Ok(Nothing) };
+            if message.is_empty() {
+                return Ok(Closed);
+            }
+            into.copy_from_slice(&message);
+            Ok(New { lost: 0 })
+        }
+
+        fn wait(&mut self, _: u64) -> bool {
+            false
+        }
+    }
+
+    fn values(fast: bool, gain: f64, count: i64) -> Vec<ParameterValue> {
+        use ParameterValue::{Bool, Integer, Number, Text};
+        vec![Text("axis".into()), Bool(fast), Number(gain), Integer(count)]
+    }
+
+    #[test]
+    fn what_was_sent_is_told_once_with_all_that_never_changes() {
+        let (first, base) = (values(false, 1.0, 1), Path::new(""));
+        let parameters = Parameters {
+            kind: &KIND,
+            values: &first,
+            base,
+            spans: &[],
+            period_ns: 1,
+            messages: Vec::new(),
+            home: None,
+        };
+        let good = tuning_message(&KIND, &PORT, &values(true, -2.0, 9));
+        let mut slots = Slots::default();
+        let slot = slots.add(MESSAGE.size);
+        let receiver = Box::new(Sent(vec![vec![], good]));
+        let mut tuning = Tuning::new(&parameters, &PORT, slot, receiver);
+        let mut node = Told::default();
+        for cycle in 0..3 {
+            tuning.pass(&mut node, &mut slots, cycle).expect("good values");
+            assert_eq!(slots.is_new(slot, cycle), cycle == 0);
+        }
+        assert_eq!(node.0, [("axis".to_owned(), true, -2.0, 9)]);
+    }
+
+    #[test]
+    fn a_value_that_nobody_can_have_sent_is_a_fault_and_never_told() {
+        let bad = [(2.5, 1), (f64::NAN, 1), (1.0, -1), (1.0, i64::MAX)];
+        for (gain, count) in bad {
+            let message = tuning_message(&KIND, &PORT, &values(true, gain, count));
+            let row = |at: usize| KIND.parameters[at + 1].ty;
+            let fields = FIELDS.iter().enumerate();
+            let taken: Vec<_> = fields
+                .map(|(at, field)| value(row(at), &message[field.offset as usize..]).is_some())
+                .collect();
+            assert!(taken[0] && taken.contains(&false), "{gain} {count}");
+        }
+        assert_eq!(value(COUNT, &[0; 4]), None, "too short");
+    }
+}

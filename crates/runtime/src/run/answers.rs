@@ -93,17 +93,20 @@ impl Run {
                 done("the graph stops".into())
             }
             Request::Tunables {} => Ok(Answer::Tunables(self.tunables())),
-            Request::Set { settings, save } => {
-                let changed = self.set(settings, *save)?;
-                let order = self.by(asked, &changed);
-                self.tell_order(asked, EventKind::Tuned, &order);
-                done(changed)
-            }
+            Request::Set { settings, save } => done(self.tuned(asked, settings, *save)?),
             Request::Tap(_) | Request::Step {} | Request::Go {} => {
                 Err("packets are seen at the socket of their domain; use 'sinew tap'".into())
             }
             Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
         }
+    }
+
+    /// Sets parameters, and makes an event of that; what changed.
+    fn tuned(&mut self, asked: &Incoming, set: &[String], save: bool) -> Result<String, String> {
+        let changed = self.set(set, save)?;
+        let order = self.by(asked, &changed);
+        self.tell_order(asked, EventKind::Tuned, &order);
+        Ok(changed)
     }
 
     /// Takes what a service says of itself, for whoever looks at the run.

@@ -4,13 +4,19 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixDatagram;
 
+use sinew_core::sys::Region;
 use sinew_spec::plan::Plan;
 
 /// A link or a domain, and the number of a descriptor.
 pub(super) type Numbers = Vec<(usize, RawFd)>;
+
+/// The number of a region's descriptor; -1 if it has none.
+pub(super) fn number(region: &Region) -> RawFd {
+    region.file().map_or(-1, |file: BorrowedFd<'_>| file.as_raw_fd())
+}
 
 /// By who calls and who is called: the end of each.
 #[derive(Default)]

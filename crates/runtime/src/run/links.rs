@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use fastrand::Rng;
 use sinew_carve_out::CarveOut;
@@ -22,7 +22,7 @@ use sinew_spec::guest;
 use sinew_spec::plan::{Link, Plan};
 
 use super::Run;
-use super::doors::{Doors, Numbers};
+use super::doors::{Doors, Numbers, number};
 use super::tuning::Tunings;
 use crate::inject;
 
@@ -223,8 +223,4 @@ impl Run {
         );
         (service, text)
     }
-}
-
-pub(super) fn number(region: &Region) -> RawFd {
-    region.file().map_or(-1, |file: BorrowedFd<'_>| file.as_raw_fd())
 }

@@ -13,7 +13,8 @@ use signal_hook::consts::SIGCHLD;
 use sinew_core::board::Board;
 use sinew_core::clock::now_ns;
 
-use super::links::{Links, number};
+use super::doors::number;
+use super::links::Links;
 use super::{DOMAIN_COMMAND, Origin, RunRequest};
 use crate::confine::{Confinement, MARKER, Strays, await_end, kill_strays};
 use crate::launch::{Launch, Open};

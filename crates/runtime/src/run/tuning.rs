@@ -10,31 +10,35 @@ mod save;
 use std::io;
 use std::os::fd::RawFd;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender as Outlet, channel};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use sinew_control::status::EventKind;
 use sinew_control::{SETTINGS_MAX, Tunable};
 use sinew_core::cycle::tuning::tuning_message;
 use sinew_core::transport::{Carrier, LinkShape, Sender, row};
-use sinew_core::{Fault, Parameters, panics};
+use sinew_core::{Fault, panics};
 use sinew_spec::catalogue::{ParameterType, ParameterValue};
 use sinew_spec::plan::{Node, Plan, Transport};
 use sinew_spec::{expected, read_parameter, suggest};
 
 use super::Run;
-use super::links::number;
-use crate::kinds::Kinds;
+use super::doors::number;
 
 /// What the supervisor knows of the nodes that can be tuned.
 #[derive(Default)]
 pub(super) struct Tunings {
     all: Vec<Tuned>,
-    /// What makes nodes, and so knows what they take.
-    pub(super) kinds: Option<Kinds>,
+    /// Who makes nodes, and so knows what they take.
+    try_values: Option<TryValues>,
     /// What became of values that were to be written to the spec.
-    saved: Option<(Outlet<Saved>, Receiver<Saved>)>,
+    saved: Option<(mpsc::Sender<Saved>, Receiver<Saved>)>,
 }
+
+/// Tells whether a node of the plan, with the folder of the spec, takes these values of all of its
+/// parameters together.
+pub type TryValues =
+    Box<dyn Fn(&Plan, usize, &Path, &[ParameterValue]) -> Result<(), Fault> + Send>;
 
 /// The name of a node, and where its new values go.
 struct Tuned {
@@ -81,9 +85,12 @@ impl Tunings {
 }
 
 impl Run {
-    /// From now on parameters may be tuned; `kinds` are those that the plan was made of.
-    pub fn tune_by(&mut self, kinds: Kinds) {
-        self.links.tunings.kinds = Some(kinds);
+    /// From now on parameters may be tuned; `try_values` is [`Kinds::try_values`] of the kinds that
+    /// the plan was made of.
+    ///
+    /// [`Kinds::try_values`]: crate::Kinds::try_values
+    pub fn tune_by(&mut self, try_values: TryValues) {
+        self.links.tunings.try_values = Some(try_values);
     }
 
     /// All parameters that may change while the core runs, in the order of the plan.
@@ -149,12 +156,12 @@ impl Run {
     fn try_values(&self, wanted: &Wanted) -> Result<(), String> {
         let plan = &self.request.plan;
         let name = &plan.nodes[wanted.node].name;
-        let kinds = self.links.tunings.kinds.as_ref().ok_or(
+        let try_values = self.links.tunings.try_values.as_ref().ok_or(
             "this run was started by a program that does not let its parameters be tuned; set \
              them in the spec and run it again",
         )?;
         let base = &self.request.spec.base;
-        let made = panics::caught(|| kinds.try_values(plan, wanted.node, base, &wanted.values));
+        let made = panics::caught(|| try_values(plan, wanted.node, base, &wanted.values));
         let made = made.unwrap_or_else(Err);
         made.map_err(|fault| format!("node '{name}' does not take that: {fault}"))
     }
@@ -179,7 +186,7 @@ impl Run {
     /// Has the spec's file changed: nobody waits for a disk here.
     fn save(&mut self, settings: &[String]) -> Result<(), String> {
         let file = self.request.spec.file.clone();
-        let (outlet, _) = self.links.tunings.saved.get_or_insert_with(channel);
+        let (outlet, _) = self.links.tunings.saved.get_or_insert_with(mpsc::channel);
         let (outlet, settings) = (outlet.clone(), settings.to_vec());
         let bell =
             self.core.bell.try_clone().map_err(|error| format!("set, and not saved: {error}"))?;
@@ -203,21 +210,6 @@ impl Run {
                 Err(text) => self.events.add(EventKind::NotSaved, None, text),
             }
         }
-    }
-}
-
-impl Kinds {
-    /// Makes a node of these values, and drops it.
-    fn try_values(
-        &self,
-        plan: &Plan,
-        node: usize,
-        base: &Path,
-        values: &[ParameterValue],
-    ) -> Result<(), Fault> {
-        let planned = &plan.nodes[node];
-        let parameters = Parameters { values, ..Parameters::of(plan, planned, base) };
-        (self.node(planned).make)(&parameters).map(drop)
     }
 }
 

@@ -9,7 +9,7 @@ use sinew_core::pace::Pace;
 use sinew_core::sys::Region;
 use sinew_core::trace::{self, Record, Totals};
 
-use crate::run::links::number;
+use crate::run::doors::number;
 
 pub(crate) struct Thread {
     trace: Region,

@@ -9,7 +9,7 @@ use sinew_control::counters::{Counted, open_counters};
 use sinew_core::sys::Region;
 use sinew_spec::plan::{Plan, ServiceDomain};
 
-use crate::run::links::number;
+use crate::run::doors::number;
 
 /// The nodes of a service, in the order of the plan.
 pub(crate) struct Hearts(Vec<Heart>);
