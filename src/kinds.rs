@@ -167,7 +167,8 @@ fn parameter(row: &Parameter) -> (String, String) {
         Some(default) => format!("default {default}"),
         None => "required".to_owned(),
     };
-    (row.name.to_owned(), format!("{}, {default}. {}", expected(row), row.doc))
+    let tunable = if row.tunable { " [tunable: sinew set]" } else { "" };
+    (row.name.to_owned(), format!("{}, {default}. {}{tunable}", expected(row), row.doc))
 }
 
 /// A node of the kind with all that it needs, as a graph writes it.
@@ -212,7 +213,7 @@ fn to_json(kind: &Kind) -> Value {
     let parameter = |row: &Parameter| {
         json!({
             "name": row.name, "takes": expected(row), "unit": row.unit,
-            "default": row.default, "doc": row.doc,
+            "default": row.default, "tunable": row.tunable, "doc": row.doc,
         })
     };
     json!({

@@ -32,6 +32,7 @@ fn a_kind_is_shown_with_ports_units_and_defaults() {
         "moves an actuator",
         "resistance_ohm",
         "default 0.6",
+        "default 24. The voltage is limited to this, both ways. [tunable",
         "velocity_rad_per_s",
     ] {
         assert!(text.contains(part), "'{part}' is not in:\n{text}");
@@ -40,6 +41,10 @@ fn a_kind_is_shown_with_ports_units_and_defaults() {
         serde_json::from_str(&sinew(["kinds", "mux", "--json"]).ended_with(0).out).expect("JSON");
     assert_eq!(json["ports"][1]["message"], "the message of 'message'");
     assert_eq!(json["parameters"][0]["default"], Value::Null);
+    assert_eq!(json["parameters"][0]["tunable"], false);
+    let text = sinew(["kinds", "constant", "--json"]).ended_with(0).out;
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(json["parameters"][0]["tunable"], true);
 }
 
 #[test]

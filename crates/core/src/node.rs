@@ -421,9 +421,16 @@ impl NodeFixture {
     /// The message on output port `port`, if the last update wrote one.
     pub fn get<T: Message>(&self, port: usize) -> Option<T> {
         let slot = self.wiring.ports[port];
+        let value = || *self.slots.value(slot).expect("the port has another message type");
+        self.get_bytes(port).map(|_| value())
+    }
+
+    /// The same as bytes, of whatever message type.
+    pub fn get_bytes(&self, port: usize) -> Option<&[u8]> {
+        let slot = self.wiring.ports[port];
         // The last update was that of the cycle before the one to come.
         let written = self.cycle.number > 0 && self.slots.is_new(slot, self.cycle.number - 1);
-        written.then(|| *self.slots.value(slot).expect("the port has another message type"))
+        written.then(|| self.slots.bytes(slot))
     }
 
     /// The numbers of signal `signal`.

@@ -3,7 +3,7 @@
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Unit};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};
 
-use crate::sections::{BiquadSection, INITIAL, SectionChain, TURN_MAX, angle_of};
+use crate::sections::{BiquadSection, INITIAL, SectionChain, Sections, TURN_MAX, angle_of};
 
 const IN: usize = 0;
 const OUT: usize = 1;
@@ -33,7 +33,9 @@ const INFO: Kind = Kind {
           'peak' passes 'gain_db' more there, 'low_shelf' of all that is slower, 'high_shelf' of \
           all that is faster. It takes one step in every cycle, with the newest value, whether or \
           not periods were lost. Before the first value it says nothing. 'frequency_hz' must be \
-          below half of the cycles per second, and no lower than 1e-5 of them.",
+          below half of the cycles per second, and no lower than 1e-5 of them. It, 'q' and \
+          'gain_db' may be set while it runs: the answer goes on from where it is, but that \
+          'low_shelf' passes a constant as the new 'gain_db' says at once.",
     ports: &[
         Port::input("in", "What to filter.", Real::TYPE),
         Port::output("out", "What passes.", Real::TYPE).unit(Unit::As("in")),
@@ -43,14 +45,17 @@ const INFO: Kind = Kind {
         Parameter::new("frequency_hz", ParameterType::Number { min: 0.0, max: 1e6 })
             .or("0")
             .unit("Hz")
-            .doc("Where the shape has its corner or its middle; needed but for 'coefficients'."),
+            .doc("Where the shape has its corner or its middle; needed but for 'coefficients'.")
+            .tunable(),
         Parameter::new("q", ParameterType::Number { min: 0.01, max: 1000.0 })
             .or("0.7071067811865476")
-            .doc("The narrower the greater; above 1/sqrt(2) corners overshoot."),
+            .doc("The narrower the greater; above 1/sqrt(2) corners overshoot.")
+            .tunable(),
         Parameter::new("gain_db", ParameterType::Number { min: -60.0, max: 60.0 })
             .or("0")
             .unit("dB")
-            .doc("How much more a peak or a shelf passes; 20 dB are ten times as much."),
+            .doc("How much more a peak or a shelf passes; 20 dB are ten times as much.")
+            .tunable(),
         Parameter::new(
             "coefficients",
             ParameterType::Numbers { count_min: 0, count_max: COEFFICIENTS, min: -1e6, max: 1e6 },
@@ -69,6 +74,11 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let chain = SectionChain::new(parameters, sections(parameters)?);
+    Ok(Box::new(Biquad { chain }))
+}
+
+fn sections(parameters: &Parameters<'_>) -> Result<Sections, Fault> {
     let shape = parameters.text("shape");
     let coefficients = parameters.numbers("coefficients");
     let gain_db = parameters.number("gain_db");
@@ -93,7 +103,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
              out"
         ));
     };
-    Ok(Box::new(Biquad { chain: SectionChain::new(parameters, section, None) }))
+    Ok((section, None))
 }
 
 fn given(coefficients: &[f64]) -> Result<BiquadSection, Fault> {
@@ -159,6 +169,11 @@ impl Node for Biquad {
         if let Some((_, answer)) = self.chain.answer(io, IN) {
             io.write::<Real>(OUT).value = answer;
         }
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        self.chain.tune(sections(parameters)?);
         Ok(())
     }
 }

@@ -56,7 +56,8 @@ const INFO: Kind = Kind {
           value 'off' is no force, and the brake closes: it rubs with brake_n, and holds a cart \
           that stands against as much. Without one the cart rolls out. At rest the brake holds \
           the cart, though the load may swing on; or the cart is slower than 0.01 m/s, and so \
-          would the load be at its lowest point.",
+          would the load be at its lowest point. Masses, rope, frictions and brake may be set \
+          while it runs; places, angle and both speeds are then what they were.",
     ports: &[
         Port::input("force", "Force of the drive on the cart.", Real::TYPE)
             .unit(Unit::Of("N"))
@@ -70,12 +71,15 @@ const INFO: Kind = Kind {
         output("angular_velocity", "How fast the angle changes.", "rad/s"),
     ],
     parameters: &[
-        number("cart_kg", "Mass of the cart.", "kg", (1e-3, 1e6), "10"),
-        number("load_kg", "Mass of the load.", "kg", (1e-3, 1e6), "20"),
-        number("rope_m", "From the cart to the middle of the load.", "m", (1e-2, 1e3), "1.5"),
-        number("cart_damping_n_s_per_m", "Friction by speed.", "N s/m", DAMPING, "20"),
-        number("brake_n", "Force of the brake, closed while 'off'; 0: none.", "N", BRAKE, "0"),
-        number("swing_damping_n_m_s_per_rad", "Friction by speed.", "N m s/rad", DAMPING, "0.5"),
+        number("cart_kg", "Mass of the cart.", "kg", (1e-3, 1e6), "10").tunable(),
+        number("load_kg", "Mass of the load.", "kg", (1e-3, 1e6), "20").tunable(),
+        number("rope_m", "From the cart to the middle of the load.", "m", (1e-2, 1e3), "1.5")
+            .tunable(),
+        number("cart_damping_n_s_per_m", "Friction by speed.", "N s/m", DAMPING, "20").tunable(),
+        number("brake_n", "Force of the brake, closed while 'off'; 0: none.", "N", BRAKE, "0")
+            .tunable(),
+        number("swing_damping_n_m_s_per_rad", "Friction by speed.", "N m s/rad", DAMPING, "0.5")
+            .tunable(),
         number("gravity_m_per_s2", "It pulls down.", "m/s2", (0.0, 100.0), "9.81"),
         number("track_m", "From one end of the track to the other.", "m", (1e-2, 1e5), "6"),
         number(
@@ -102,32 +106,39 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: Some(safe) };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
-    let plant = CartPendulum {
-        cart_kg: parameters.number("cart_kg"),
-        load_kg: parameters.number("load_kg"),
-        rope_m: parameters.number("rope_m"),
-        cart_damping: parameters.number("cart_damping_n_s_per_m"),
-        swing_damping: parameters.number("swing_damping_n_m_s_per_rad"),
-        gravity: parameters.number("gravity_m_per_s2"),
-        end_m: parameters.number("track_m") / 2.0,
-        brake: parameters.number("brake_n"),
-        forces: Forces { cart: 0.0, load: 0.0, brake: 0.0 },
-        steps: 1,
-        step_s: 0.0,
-        state: [0.0, 0.0, parameters.number("initial_angle_deg").to_radians(), 0.0],
-    };
-    let (period_s, pace) = (parameters.period_ns as f64 * 1e-9, plant.pace());
-    let steps = (period_s * pace / STEP_MAX).ceil().max(1.0);
-    if steps > STEPS_MAX {
-        let most = STEPS_MAX * STEP_MAX / pace;
-        return Err(fault!(
-            "cart and load are too fast for the period: they change within {:.1e} s, so it must \
+    Ok(Box::new(CartPendulum::of(parameters)?))
+}
+
+impl CartPendulum {
+    /// At its beginning.
+    fn of(parameters: &Parameters<'_>) -> Result<CartPendulum, Fault> {
+        let plant = CartPendulum {
+            cart_kg: parameters.number("cart_kg"),
+            load_kg: parameters.number("load_kg"),
+            rope_m: parameters.number("rope_m"),
+            cart_damping: parameters.number("cart_damping_n_s_per_m"),
+            swing_damping: parameters.number("swing_damping_n_m_s_per_rad"),
+            gravity: parameters.number("gravity_m_per_s2"),
+            end_m: parameters.number("track_m") / 2.0,
+            brake: parameters.number("brake_n"),
+            forces: Forces { cart: 0.0, load: 0.0, brake: 0.0 },
+            steps: 1,
+            step_s: 0.0,
+            state: [0.0, 0.0, parameters.number("initial_angle_deg").to_radians(), 0.0],
+        };
+        let (period_s, pace) = (parameters.period_ns as f64 * 1e-9, plant.pace());
+        let steps = (period_s * pace / STEP_MAX).ceil().max(1.0);
+        if steps > STEPS_MAX {
+            let most = STEPS_MAX * STEP_MAX / pace;
+            return Err(fault!(
+                "cart and load are too fast for the period: they change within {:.1e} s, so it must \
              be at most {most:.1e} s and is {period_s:.1e} s; shorten it, lengthen rope_m, make \
              cart and load heavier, or lower the damping",
-            1.0 / pace
-        ));
+                1.0 / pace
+            ));
+        }
+        Ok(CartPendulum { steps: steps as u64, step_s: period_s / steps, ..plant })
     }
-    Ok(Box::new(CartPendulum { steps: steps as u64, step_s: period_s / steps, ..plant }))
 }
 
 struct CartPendulum {
@@ -187,6 +198,12 @@ impl Node for CartPendulum {
             upper if upper >= self.end_m => 2.0,
             _ => 0.0,
         };
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        let (forces, state) = (self.forces, self.state);
+        *self = CartPendulum { forces, state, ..CartPendulum::of(parameters)? };
         Ok(())
     }
 

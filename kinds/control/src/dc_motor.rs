@@ -43,7 +43,8 @@ const INFO: Kind = Kind {
           holds against as much torque as it has, and the motor sticks. The moment at which it \
           stops or breaks loose is found within the period. The safe value 'off' is 0 V: the \
           windings are shorted and brake. It is at rest below 0.01 rad/s, whatever the load. The \
-          defaults are of the size of a motor of 60 W for 24 V with an ironless rotor.",
+          defaults are of the size of a motor of 60 W for 24 V with an ironless rotor. Dry \
+          friction and supply may be set while it runs; the motor goes on turning as it does.",
     ports: &[
         Port::input("voltage", "Voltage on the windings.", Real::TYPE)
             .unit(Unit::Of("V"))
@@ -68,8 +69,10 @@ const INFO: Kind = Kind {
         ),
         number("inertia_kg_m2", "J, with all that turns.", "kg m2", (1e-10, 1e4), "3.5e-6"),
         number("damping_n_m_s_per_rad", "b, friction by speed.", "N m s/rad", (0.0, 1e4), "4e-6"),
-        number("coulomb_n_m", "Dry friction, also from standstill.", "N m", (0.0, 1e5), "0"),
-        number("supply_v", "The voltage is limited to this, both ways.", "V", (1e-3, 1e4), "24"),
+        number("coulomb_n_m", "Dry friction, also from standstill.", "N m", (0.0, 1e5), "0")
+            .tunable(),
+        number("supply_v", "The voltage is limited to this, both ways.", "V", (1e-3, 1e4), "24")
+            .tunable(),
     ],
     signals: &[
         Signal::new("position_rad", "Angle of the shaft, which counts turns.", "rad", 1),
@@ -158,6 +161,12 @@ impl Node for DcMotor {
             io.write::<Real>(SHOWN + at).value = *number;
             io.signal(at)[0] = *number;
         }
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        self.coulomb = parameters.number("coulomb_n_m");
+        self.supply = parameters.number("supply_v");
         Ok(())
     }
 

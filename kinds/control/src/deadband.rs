@@ -14,17 +14,19 @@ const INFO: Kind = Kind {
           with 'subtract', how far it is past the nearer end, so that 'out' has no step, and with \
           'zero' the number as it is, so that it leaps at the ends. 'subtract' is the dead zone \
           of H. K. Khalil, Nonlinear Systems, 2002, 1.2. Before the first value it says nothing. \
-          'width' and 'center' have the unit of 'in'.",
+          'width' and 'center' have the unit of 'in'; set while it runs, they act at once.",
     ports: &[
         Port::input("in", "Such as an error, or where a stick stands.", Real::TYPE),
         Port::output("out", "The same, or zero.", Real::TYPE).unit(Unit::As("in")),
     ],
     parameters: &[
         Parameter::new("width", ParameterType::Number { min: 0.0, max: 1e12 })
-            .doc("From one end of the band to the other."),
+            .doc("From one end of the band to the other.")
+            .tunable(),
         Parameter::new("center", ParameterType::Number { min: -1e12, max: 1e12 })
             .or("0")
-            .doc("The middle of the band."),
+            .doc("The middle of the band.")
+            .tunable(),
         Parameter::new("mode", ParameterType::Choice(&["subtract", "zero"]))
             .or("subtract")
             .doc("What it says outside the band."),
@@ -36,12 +38,14 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let (low, high) = band(parameters);
+    Ok(Box::new(Deadband { low, high, subtracts: parameters.text("mode") == "subtract" }))
+}
+
+/// Both ends of it.
+fn band(parameters: &Parameters<'_>) -> (f64, f64) {
     let (center, half) = (parameters.number("center"), parameters.number("width") / 2.0);
-    Ok(Box::new(Deadband {
-        low: center - half,
-        high: center + half,
-        subtracts: parameters.text("mode") == "subtract",
-    }))
+    (center - half, center + half)
 }
 
 struct Deadband {
@@ -65,6 +69,11 @@ impl Node for Deadband {
         };
         let out = if self.subtracts || past == 0.0 { past } else { value };
         io.write::<Real>(OUT).value = out;
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        (self.low, self.high) = band(parameters);
         Ok(())
     }
 }

@@ -26,7 +26,8 @@ const INFO: Kind = Kind {
     ],
     parameters: &[Parameter::new("time_constant_s", ParameterType::Number { min: 0.0, max: 1e6 })
         .unit("s")
-        .doc("After so long it shows 63 % of a new rate of change; 0: no smoothing.")],
+        .doc("After so long it shows 63 % of a new rate of change; 0: no smoothing.")
+        .tunable()],
     signals: &[],
 };
 
@@ -34,9 +35,14 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
-    let time_constant_s = parameters.number("time_constant_s");
-    let of_period = Smoothing::over(time_constant_s, parameters.period_ns as f64 * 1e-9);
+    let (time_constant_s, of_period) = smoothing(parameters);
     Ok(Box::new(Derivative { time_constant_s, of_period, before: None, rate: 0.0 }))
+}
+
+/// The time constant, and what it makes of a period.
+fn smoothing(parameters: &Parameters<'_>) -> (f64, Smoothing) {
+    let time_constant_s = parameters.number("time_constant_s");
+    (time_constant_s, Smoothing::over(time_constant_s, parameters.period_ns as f64 * 1e-9))
 }
 
 /// The numbers of a step.
@@ -77,6 +83,12 @@ impl Node for Derivative {
         let rate = step.old * self.rate + step.new * change;
         self.rate = if rate.abs() < NOTHING { 0.0 } else { rate };
         io.write::<Real>(OUT).value = self.rate;
+        Ok(())
+    }
+
+    /// The rate of change goes on from what it is.
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        (self.time_constant_s, self.of_period) = smoothing(parameters);
         Ok(())
     }
 }

@@ -24,7 +24,8 @@ const INFO: Kind = Kind {
           too, 999 of them at most; so 'out' is what the input of this cycle, or that of the dead \
           time before, has made of it by the end of the period. An input that was never written \
           counts as the one at which it rests at 'initial'. 'out' is in the unit of 'gain' times \
-          'in'; 'initial' is in that of 'out'.",
+          'in'; 'initial' is in that of 'out'. Set while it runs, 'gain' and 'time_constant_s' \
+          change where 'out' goes and how fast, not where it is.",
     ports: &[
         Port::input("in", "What drives it.", Real::TYPE),
         Port::output("out", "What it has come to.", Real::TYPE).unit(Unit::Parameter("unit")),
@@ -32,11 +33,13 @@ const INFO: Kind = Kind {
     parameters: &[
         Parameter::new("gain", ParameterType::Number { min: -1e9, max: 1e9 })
             .or("1")
-            .doc("What 'out' comes to, for each unit of 'in'; not 0."),
+            .doc("What 'out' comes to, for each unit of 'in'; not 0.")
+            .tunable(),
         Parameter::new("time_constant_s", ParameterType::Number { min: 1e-9, max: 1e9 })
             .or("1")
             .unit("s")
-            .doc("After so long 63 % of a step is done."),
+            .doc("After so long 63 % of a step is done.")
+            .tunable(),
         Parameter::new(
             "dead_time",
             ParameterType::Duration { min_ns: 0, max_ns: DEAD_TIME_NS_MAX },
@@ -55,10 +58,7 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
-    let gain = parameters.number("gain");
-    if gain == 0.0 {
-        return Err(fault!("gain is 0, so nothing drives it; give another number"));
-    }
+    let (gain, follows) = gain_and_pace(parameters)?;
     let dead_ns = parameters.duration("dead_time").as_nanos() as u64;
     let (period_ns, initial) = (parameters.period_ns, parameters.number("initial"));
     let periods = dead_ns / period_ns;
@@ -76,16 +76,25 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         ));
     }
     let rest = initial / gain;
-    let passed = period_ns as f64 * 1e-9 / parameters.number("time_constant_s");
     Ok(Box::new(FirstOrder {
-        // Of a short period, 1 less something near it would lose digits.
-        follows: -(-passed).exp_m1(),
+        follows,
         gain,
         held: rest,
         dead: vec![rest; periods as usize].into(),
         oldest: 0,
         out: initial,
     }))
+}
+
+/// The gain, and the part of the way to the goal that is gone in a period.
+fn gain_and_pace(parameters: &Parameters<'_>) -> Result<(f64, f64), Fault> {
+    let gain = parameters.number("gain");
+    if gain == 0.0 {
+        return Err(fault!("gain is 0, so nothing drives it; give another number"));
+    }
+    let passed = parameters.period_ns as f64 * 1e-9 / parameters.number("time_constant_s");
+    // Of a short period, 1 less something near it would lose digits.
+    Ok((gain, -(-passed).exp_m1()))
 }
 
 struct FirstOrder {
@@ -110,6 +119,11 @@ impl Node for FirstOrder {
             self.out += (self.gain * input - self.out) * self.follows;
         }
         io.write::<Real>(OUT).value = self.out;
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        (self.gain, self.follows) = gain_and_pace(parameters)?;
         Ok(())
     }
 }

@@ -17,15 +17,17 @@ const INFO: Kind = Kind {
     doc: "True from when 'in' is above 'rises_above' until it is below 'falls_below', and then \
           false until it is above 'rises_above' again: the thermionic trigger of O. H. Schmitt, \
           1938. In between, limits included, it stays what it is. Until 'in' has left that band \
-          once, and before the first value, it says 'initial'. Both limits have the unit of 'in'.",
+          once, and before the first value, it says 'initial'. Both limits have the unit of 'in'. \
+          Set while it runs, they are those of the next cycle; in the band it stays what it is.",
     ports: &[
         Port::input("in", "What is compared.", Real::TYPE),
         Port::output("out", "Whether it is high.", Flag::TYPE),
     ],
     parameters: &[
-        Parameter::new("rises_above", ANY).doc("Above this it becomes true."),
+        Parameter::new("rises_above", ANY).doc("Above this it becomes true.").tunable(),
         Parameter::new("falls_below", ANY)
-            .doc("Below this it becomes false; not above 'rises_above'."),
+            .doc("Below this it becomes false; not above 'rises_above'.")
+            .tunable(),
         Parameter::new("initial", ParameterType::Bool).or("false").doc("What it says at first."),
     ],
     signals: &[],
@@ -35,6 +37,12 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let (rises_above, falls_below) = limits(parameters)?;
+    Ok(Box::new(Hysteresis { rises_above, falls_below, is_high: parameters.bool("initial") }))
+}
+
+/// 'rises_above' and 'falls_below'.
+fn limits(parameters: &Parameters<'_>) -> Result<(f64, f64), Fault> {
     let [rises_above, falls_below] =
         ["rises_above", "falls_below"].map(|name| parameters.number(name));
     if falls_below > rises_above {
@@ -43,7 +51,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
              change one of them"
         ));
     }
-    Ok(Box::new(Hysteresis { rises_above, falls_below, is_high: parameters.bool("initial") }))
+    Ok((rises_above, falls_below))
 }
 
 struct Hysteresis {
@@ -63,6 +71,11 @@ impl Node for Hysteresis {
             self.is_high = false;
         }
         io.write::<Flag>(OUT).value = Bool::from(self.is_high);
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        (self.rises_above, self.falls_below) = limits(parameters)?;
         Ok(())
     }
 }

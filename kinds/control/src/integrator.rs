@@ -22,7 +22,9 @@ const INFO: Kind = Kind {
           of this cycle, 'trapezoid' the mean of both (Tustin; as \
           scipy.integrate.cumulative_trapezoid). 'forward' and 'trapezoid' begin at 'initial' \
           with the first value, 'backward' with its first area. Lost periods count: the area is \
-          over all the time since the cycle before. Before the first value it says 'initial'.",
+          over all the time since the cycle before. Before the first value it says 'initial'. Set \
+          while it runs, 'gain' is that of the areas to come, new limits cut the sum at once, and \
+          'initial' waits for the next reset.",
     ports: &[
         Port::input("in", "What to add up.", Real::TYPE),
         Port::output("out", "The sum, in the unit of 'gain' times 'in' times s.", Real::TYPE),
@@ -35,10 +37,14 @@ const INFO: Kind = Kind {
             .doc("What it takes for the area of a cycle."),
         Parameter::new("gain", ParameterType::Number { min: -1e9, max: 1e9 })
             .or("1")
-            .doc("What 'in' is multiplied by first."),
-        Parameter::new("initial", ANY).or("0").doc("Where it begins, in the unit of 'out'."),
-        Parameter::new("min", ANY).or("-1e12").doc("Never below, in the unit of 'out'."),
-        Parameter::new("max", ANY).or("1e12").doc("Never above, in the unit of 'out'."),
+            .doc("What 'in' is multiplied by first.")
+            .tunable(),
+        Parameter::new("initial", ANY)
+            .or("0")
+            .doc("Where it begins, in the unit of 'out'.")
+            .tunable(),
+        Parameter::new("min", ANY).or("-1e12").doc("Never below, in the unit of 'out'.").tunable(),
+        Parameter::new("max", ANY).or("1e12").doc("Never above, in the unit of 'out'.").tunable(),
     ],
     signals: &[],
 };
@@ -47,30 +53,36 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
-    let [min, max, initial] = ["min", "max", "initial"].map(|name| parameters.number(name));
-    if min >= max {
-        return Err(fault!("min is {min} and must be below max, {max}; change one of them"));
-    }
-    if !(min..=max).contains(&initial) {
-        return Err(fault!(
-            "initial is {initial} and must be from min, {min}, to max, {max}; change one of them"
-        ));
-    }
+    let bounds = Bounds::of(parameters)?;
     let (old, new) = match parameters.text("method") {
         "forward" => (1.0, 0.0),
         "backward" => (0.0, 1.0),
         _ => (0.5, 0.5),
     };
-    Ok(Box::new(Integrator {
-        gain: parameters.number("gain"),
-        old,
-        new,
-        initial,
-        min,
-        max,
-        before: None,
-        sum: initial,
-    }))
+    let (gain, sum) = (parameters.number("gain"), bounds.initial);
+    Ok(Box::new(Integrator { gain, old, new, bounds, before: None, sum }))
+}
+
+/// Where the sum may be, and where it begins.
+struct Bounds {
+    initial: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Bounds {
+    fn of(parameters: &Parameters<'_>) -> Result<Bounds, Fault> {
+        let [min, max, initial] = ["min", "max", "initial"].map(|name| parameters.number(name));
+        if min >= max {
+            return Err(fault!("min is {min} and must be below max, {max}; change one of them"));
+        }
+        if !(min..=max).contains(&initial) {
+            return Err(fault!(
+                "initial is {initial} and must be from min, {min}, to max, {max}; change one of them"
+            ));
+        }
+        Ok(Bounds { initial, min, max })
+    }
 }
 
 struct Integrator {
@@ -79,9 +91,7 @@ struct Integrator {
     old: f64,
     /// How much of the newest.
     new: f64,
-    initial: f64,
-    min: f64,
-    max: f64,
+    bounds: Bounds,
     before: Option<f64>,
     sum: f64,
 }
@@ -92,9 +102,15 @@ impl Node for Integrator {
             self.pass(io.read::<Real>(IN).value, io.read::<Flag>(HOLD).value.get(), cycle);
         }
         if io.read::<Flag>(RESET).value.get() {
-            self.sum = self.initial;
+            self.sum = self.bounds.initial;
         }
         io.write::<Real>(OUT).value = self.sum;
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        (self.bounds, self.gain) = (Bounds::of(parameters)?, parameters.number("gain"));
+        self.sum = self.sum.clamp(self.bounds.min, self.bounds.max);
         Ok(())
     }
 }
@@ -109,7 +125,7 @@ impl Integrator {
         };
         if !is_held {
             let area = self.gain * mean * cycle.passed_s();
-            self.sum = (self.sum + area).clamp(self.min, self.max);
+            self.sum = (self.sum + area).clamp(self.bounds.min, self.bounds.max);
         }
     }
 }

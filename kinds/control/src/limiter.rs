@@ -29,17 +29,21 @@ const INFO: Kind = Kind {
           than acceleration_max. It brakes in time: it stops at an input that rests and does not \
           go past it, but with acceleration_max it goes past one that comes towards it, and \
           returns. It begins at 'initial', at rest, and stays there until its input was written. A \
-          lost period is not made up for, and a graph that stops changes nothing.",
+          lost period is not made up for, and a graph that stops changes nothing. Limits set while \
+          it runs bump nothing: an output past new ones comes back no faster than rate_max and \
+          acceleration_max, and with a lower acceleration_max it may go past its input once.",
     ports: &[
         Port::input("in", "What it follows.", Real::TYPE),
         Port::output("out", "The same within the limits.", Real::TYPE).unit(Unit::As("in")),
         Port::output("limited", "Whether 'out' is not 'in'.", Flag::TYPE).optional(),
     ],
     parameters: &[
-        number("min", -1e12, "-1e12").doc("Least output, in the unit of in."),
-        number("max", -1e12, "1e12").doc("Greatest output, in the unit of in."),
-        number("rate_max", 1e-9, "1e12").doc("Greatest change per s; 1e12: any."),
-        number("acceleration_max", 1e-9, "1e12").doc("Greatest change of that per s2; 1e12: any."),
+        number("min", -1e12, "-1e12").doc("Least output, in the unit of in.").tunable(),
+        number("max", -1e12, "1e12").doc("Greatest output, in the unit of in.").tunable(),
+        number("rate_max", 1e-9, "1e12").doc("Greatest change per s; 1e12: any.").tunable(),
+        number("acceleration_max", 1e-9, "1e12")
+            .doc("Greatest change of that per s2; 1e12: any.")
+            .tunable(),
         number("initial", -1e12, "0").doc("First output, from min to max, in the unit of in."),
     ],
     signals: &[],
@@ -49,34 +53,50 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
-    let [least, most] = ["min", "max"].map(|name| parameters.number(name));
-    let initial = parameters.number("initial");
-    if least >= most {
-        return Err(fault!("min {least} is not below max {most}; lower min"));
+    Ok(Box::new(Limit::of(parameters)?))
+}
+
+impl Limit {
+    /// At rest.
+    fn of(parameters: &Parameters<'_>) -> Result<Limit, Fault> {
+        let [least, most] = ["min", "max"].map(|name| parameters.number(name));
+        let initial = parameters.number("initial");
+        if least >= most {
+            return Err(fault!("min {least} is not below max {most}; lower min"));
+        }
+        if !(least..=most).contains(&initial) {
+            return Err(fault!(
+                "initial {initial} is outside of min {least} to max {most}; give one between them"
+            ));
+        }
+        let limit = |name| {
+            let most = parameters.number(name);
+            if most < NO_LIMIT { most } else { f64::INFINITY }
+        };
+        let period_s = parameters.period_ns as f64 * 1e-9;
+        Ok(Limit {
+            least,
+            most,
+            low: least,
+            high: most,
+            is_wide: false,
+            step_max: limit("rate_max") * period_s,
+            change_max: limit("acceleration_max") * period_s * period_s,
+            out: initial,
+            step: 0.0,
+        })
     }
-    if !(least..=most).contains(&initial) {
-        return Err(fault!(
-            "initial {initial} is outside of min {least} to max {most}; give one between them"
-        ));
-    }
-    let limit = |name| {
-        let most = parameters.number(name);
-        if most < NO_LIMIT { most } else { f64::INFINITY }
-    };
-    let period_s = parameters.period_ns as f64 * 1e-9;
-    Ok(Box::new(Limit {
-        least,
-        most,
-        step_max: limit("rate_max") * period_s,
-        change_max: limit("acceleration_max") * period_s * period_s,
-        out: initial,
-        step: 0.0,
-    }))
 }
 
 struct Limit {
+    /// Where the output shall be.
     least: f64,
     most: f64,
+    /// Where it may be: the same, but for the way back into new limits.
+    low: f64,
+    high: f64,
+    /// Whether that is not the same.
+    is_wide: bool,
     /// Most that the output changes in a period.
     step_max: f64,
     /// Most that the step changes from one period to the next.
@@ -91,8 +111,20 @@ impl Node for Limit {
     fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
         let wanted = if io.fresh(IN) == Fresh::None { self.out } else { io.read::<Real>(IN).value };
         self.follow(wanted.clamp(self.least, self.most));
+        if self.is_wide {
+            self.narrow();
+        }
         io.write::<Real>(OUT).value = self.out;
         io.write::<Flag>(LIMITED).value = (self.out != wanted).into();
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        let tuned = Limit::of(parameters)?;
+        let (low, high) = (self.low.min(tuned.low), self.high.max(tuned.high));
+        let (out, step) = (self.out, self.step);
+        *self = Limit { low, high, is_wide: true, out, step, ..tuned };
+        self.narrow();
         Ok(())
     }
 }
@@ -106,8 +138,20 @@ impl Limit {
         // All of the way is taken as it is: a sum would round it.
         self.out = if step == way { goal } else { self.out + step };
         // Where it brakes in front of a limit, rounding could end past it.
-        self.out = self.out.clamp(self.least, self.most);
+        self.out = self.out.clamp(self.low, self.high);
         self.step = step;
+    }
+
+    /// Takes the limits where the output may be from where it shall be, once it is within them and
+    /// can brake in front of them.
+    #[cold]
+    #[inline(never)]
+    fn narrow(&mut self) {
+        let ahead = if self.step < 0.0 { self.out - self.least } else { self.most - self.out };
+        let is_in = (self.least..=self.most).contains(&self.out);
+        if is_in && self.step.abs() - self.change_max <= self.braking(ahead) {
+            (self.low, self.high, self.is_wide) = (self.least, self.most, false);
+        }
     }
 
     /// The greatest step after which it can still brake so that it does not go past a goal that

@@ -6,7 +6,7 @@ use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Unit};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real};
 
 use crate::sections::{
-    BiquadSection, INITIAL, SectionChain, TURN_MAX, TURN_MAX_OF_FIRST_ORDER, angle_of,
+    BiquadSection, INITIAL, SectionChain, Sections, TURN_MAX, TURN_MAX_OF_FIRST_ORDER, angle_of,
 };
 
 const IN: usize = 0;
@@ -21,7 +21,8 @@ const INFO: Kind = Kind {
           less, exactly; as scipy.signal.butter makes it. A constant passes as it is. It takes \
           one step in every cycle, with the newest value, whether or not periods were lost. \
           Before the first value it says nothing. 'cutoff_hz' must be below half of the cycles \
-          per second, and no lower than 1e-5 of them, with 'order: 1' 1e-9.",
+          per second, and no lower than 1e-5 of them, with 'order: 1' 1e-9. It may be set while \
+          it runs: the answer goes on from where it is.",
     ports: &[
         Port::input("in", "What to smooth.", Real::TYPE),
         Port::output("out", "What is slow in it.", Real::TYPE).unit(Unit::As("in")),
@@ -29,7 +30,8 @@ const INFO: Kind = Kind {
     parameters: &[
         Parameter::new("cutoff_hz", ParameterType::Number { min: 1e-6, max: 1e6 })
             .unit("Hz")
-            .doc("Of what is faster, less than 1/sqrt(2) passes."),
+            .doc("Of what is faster, less than 1/sqrt(2) passes.")
+            .tunable(),
         Parameter::new("order", ParameterType::Integer { min: 1, max: 4 })
             .or("2")
             .doc("Ten times faster, so many times 20 dB less passes; and it answers later."),
@@ -42,19 +44,23 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let chain = SectionChain::new(parameters, sections(parameters)?);
+    Ok(Box::new(Lowpass { chain }))
+}
+
+fn sections(parameters: &Parameters<'_>) -> Result<Sections, Fault> {
     let order = parameters.integer("order");
     let turn_max = if order == 1 { TURN_MAX_OF_FIRST_ORDER } else { TURN_MAX };
     let angle = angle_of(parameters, "cutoff_hz", turn_max)?;
     // Pairs of poles on a circle, at this angle to the real axis: q is 1 / (2 cos).
     let pair = |apart: f64| BiquadSection::lowpass(angle, 0.5 / apart.cos());
     let one = || BiquadSection::lowpass_of_first_order(angle);
-    let (first, second) = match order {
+    Ok(match order {
         1 => (one(), None),
         2 => (pair(PI / 4.0), None),
         3 => (one(), Some(pair(PI / 3.0))),
         _ => (pair(PI / 8.0), Some(pair(3.0 * PI / 8.0))),
-    };
-    Ok(Box::new(Lowpass { chain: SectionChain::new(parameters, first, second) }))
+    })
 }
 
 struct Lowpass {
@@ -66,6 +72,11 @@ impl Node for Lowpass {
         if let Some((_, answer)) = self.chain.answer(io, IN) {
             io.write::<Real>(OUT).value = answer;
         }
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        self.chain.tune(sections(parameters)?);
         Ok(())
     }
 }

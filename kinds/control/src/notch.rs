@@ -23,7 +23,8 @@ const INFO: Kind = Kind {
           frequency_hz / q, and nothing in its middle. A constant passes as it is. It takes one \
           step in every cycle, with the newest value, whether or not periods were lost. Before \
           the first value it says nothing. 'frequency_hz' and the width of the band must be below \
-          half of the cycles per second, 'frequency_hz' no lower than 1e-5 of them.",
+          half of the cycles per second, 'frequency_hz' no lower than 1e-5 of them. All three \
+          numbers may be set while it runs; a constant goes on passing as it is.",
     ports: &[
         Port::input("in", "What has too much of a frequency.", Real::TYPE),
         Port::output("out", "The same without it.", Real::TYPE).unit(Unit::As("in")),
@@ -31,17 +32,20 @@ const INFO: Kind = Kind {
     parameters: &[
         Parameter::new("frequency_hz", ParameterType::Number { min: 1e-6, max: 1e6 })
             .unit("Hz")
-            .doc("What is taken out."),
+            .doc("What is taken out.")
+            .tunable(),
         Parameter::new("q", ParameterType::Number { min: 0.1, max: 1000.0 })
             .or("2")
-            .doc("How much narrower than 'frequency_hz' the band is."),
+            .doc("How much narrower than 'frequency_hz' the band is.")
+            .tunable(),
         Parameter::new("depth_db", ParameterType::Number { min: 0.1, max: COMPLETE_DB })
             .or("200")
             .unit("dB")
             .doc(
                 "How much less passes in the middle; 200 is all of it. A lesser depth mixes what \
                  the complete notch takes out in again, so the band stays.",
-            ),
+            )
+            .tunable(),
         INITIAL,
     ],
     signals: &[],
@@ -51,6 +55,11 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
+    let (band, taken) = band_and_taken(parameters)?;
+    Ok(Box::new(Notch { band: SectionChain::new(parameters, (band, None)), taken }))
+}
+
+fn band_and_taken(parameters: &Parameters<'_>) -> Result<(BiquadSection, f64), Fault> {
     let angle = angle_of(parameters, "frequency_hz", TURN_MAX)?;
     let (frequency_hz, q) = (parameters.number("frequency_hz"), parameters.number("q"));
     let half_hz = 0.5e9 / parameters.period_ns as f64;
@@ -65,7 +74,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let band = BiquadSection::new([beta, 0.0, -beta], [1.0 + beta, -2.0 * angle.cos(), 1.0 - beta]);
     let depth_db = parameters.number("depth_db");
     let left = if depth_db < COMPLETE_DB { 10f64.powf(-depth_db / 20.0) } else { 0.0 };
-    Ok(Box::new(Notch { band: SectionChain::new(parameters, band, None), taken: 1.0 - left }))
+    Ok((band, 1.0 - left))
 }
 
 struct Notch {
@@ -80,6 +89,13 @@ impl Node for Notch {
         if let Some((value, band)) = self.band.answer(io, IN) {
             io.write::<Real>(OUT).value = value - self.taken * band;
         }
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        let (band, taken) = band_and_taken(parameters)?;
+        self.band.tune((band, None));
+        self.taken = taken;
         Ok(())
     }
 }

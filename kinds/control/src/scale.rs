@@ -17,20 +17,22 @@ const INFO: Kind = Kind {
     doc: "Puts a number into another unit: out = gain in + offset; or along the straight line on \
           which from[0] becomes to[0], and from[1] becomes to[1], such as 4 to 20 mA into 0 to \
           10 bar. With clamp it does not leave the range of 'to'. An input that was never written \
-          counts as 0. It has no state; a graph that stops changes nothing.",
+          counts as 0. It has no state; a graph that stops changes nothing. What is set while it \
+          runs acts at once.",
     ports: &[
         Port::input("in", "The number.", Real::TYPE),
         Port::output("out", "The same in the other unit.", Real::TYPE)
             .unit(Unit::Parameter("unit")),
     ],
     parameters: &[
-        Parameter::new("gain", ANY).or("1").doc("Unit of out per unit of in."),
-        Parameter::new("offset", ANY).or("0").doc("In the unit of out."),
+        Parameter::new("gain", ANY).or("1").doc("Unit of out per unit of in.").tunable(),
+        Parameter::new("offset", ANY).or("0").doc("In the unit of out.").tunable(),
         Parameter::new("from", TWO).or("[]").doc("Two different numbers in; none: gain, offset."),
         Parameter::new("to", TWO).or("[]").doc("What they become, in the unit of out."),
         Parameter::new("clamp", ParameterType::Bool)
             .or("false")
-            .doc("Whether out stays in the range of 'to'."),
+            .doc("Whether out stays in the range of 'to'.")
+            .tunable(),
         Parameter::new("unit", ParameterType::Text).or("").doc("What out is measured in."),
     ],
     signals: &[],
@@ -40,41 +42,47 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
-    let [gain, offset] = ["gain", "offset"].map(|name| parameters.number(name));
-    let clamps = parameters.bool("clamp");
-    let (from, to) = match (parameters.numbers("from"), parameters.numbers("to")) {
-        ([], []) if clamps => {
-            return Err(fault!("clamp is true, and there is no range; give 'from' and 'to'"));
-        }
-        ([], []) => {
-            let (least, most) = (f64::NEG_INFINITY, f64::INFINITY);
-            return Ok(Box::new(Scale { zero: 0.0, gain, offset, least, most }));
-        }
-        (&[one, other], &[to, to_other]) => ([one, other], [to, to_other]),
-        (from, to) => {
+    Ok(Box::new(Scale::of(parameters)?))
+}
+
+impl Scale {
+    fn of(parameters: &Parameters<'_>) -> Result<Scale, Fault> {
+        let [gain, offset] = ["gain", "offset"].map(|name| parameters.number(name));
+        let clamps = parameters.bool("clamp");
+        let (from, to) = match (parameters.numbers("from"), parameters.numbers("to")) {
+            ([], []) if clamps => {
+                return Err(fault!("clamp is true, and there is no range; give 'from' and 'to'"));
+            }
+            ([], []) => {
+                let (least, most) = (f64::NEG_INFINITY, f64::INFINITY);
+                return Ok(Scale { zero: 0.0, gain, offset, least, most });
+            }
+            (&[one, other], &[to, to_other]) => ([one, other], [to, to_other]),
+            (from, to) => {
+                return Err(fault!(
+                    "'from' has {} numbers and 'to' {}; give both two, or none",
+                    from.len(),
+                    to.len()
+                ));
+            }
+        };
+        if (gain, offset) != (1.0, 0.0) {
             return Err(fault!(
-                "'from' has {} numbers and 'to' {}; give both two, or none",
-                from.len(),
-                to.len()
+                "gain {gain} and offset {offset} stand beside 'from' and 'to'; leave one pair out"
             ));
         }
-    };
-    if (gain, offset) != (1.0, 0.0) {
-        return Err(fault!(
-            "gain {gain} and offset {offset} stand beside 'from' and 'to'; leave one pair out"
-        ));
+        let gain = (to[1] - to[0]) / (from[1] - from[0]);
+        if !gain.is_finite() {
+            let [one, other] = from;
+            return Err(fault!("'from' is {one} and {other}, too near for a line; move one"));
+        }
+        let (least, most) = if clamps {
+            (to[0].min(to[1]), to[0].max(to[1]))
+        } else {
+            (f64::NEG_INFINITY, f64::INFINITY)
+        };
+        Ok(Scale { zero: from[0], gain, offset: to[0], least, most })
     }
-    let gain = (to[1] - to[0]) / (from[1] - from[0]);
-    if !gain.is_finite() {
-        let [one, other] = from;
-        return Err(fault!("'from' is {one} and {other}, too near for a line; move one"));
-    }
-    let (least, most) = if clamps {
-        (to[0].min(to[1]), to[0].max(to[1]))
-    } else {
-        (f64::NEG_INFINITY, f64::INFINITY)
-    };
-    Ok(Box::new(Scale { zero: from[0], gain, offset: to[0], least, most }))
 }
 
 struct Scale {
@@ -91,6 +99,11 @@ impl Node for Scale {
     fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
         let value = self.gain * (io.read::<Real>(IN).value - self.zero) + self.offset;
         io.write::<Real>(OUT).value = value.max(self.least).min(self.most);
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        *self = Scale::of(parameters)?;
         Ok(())
     }
 }

@@ -86,6 +86,31 @@ impl BiquadSection {
         self.a[1].abs() < 1.0 && self.a[0].abs() < 1.0 + self.a[1]
     }
 
+    /// Goes on with the numbers of `tuned`; says the answer to this value, which comes next.
+    ///
+    /// What the answer is away from where it would settle, it still is. How fast that changes
+    /// shrinks with the corner: else a slow filter would swing far out by the speed of a fast one.
+    fn turn_into(&mut self, tuned: &BiquadSection, value: f64) -> f64 {
+        if (self.b, self.a) != (tuned.b, tuned.a) {
+            let (mut old, mut new) = (*self, *tuned);
+            old.settle(value);
+            new.settle(value);
+            let away = self.state[0] - old.state[0];
+            // None if the answer of the cycle before was as far away.
+            let moves = self.state[1] - old.state[1] + self.a[1] * away;
+            let slower = (new.corner_squared() / self.corner_squared()).sqrt().min(1.0);
+            new.state[0] += away;
+            new.state[1] += moves * slower - new.a[1] * away;
+            *self = new;
+        }
+        self.b[0] * value + self.state[0]
+    }
+
+    /// Of the frequency at which it turns, as the bilinear transform has it.
+    fn corner_squared(&self) -> f64 {
+        (1.0 + self.a[0] + self.a[1]) / (1.0 - self.a[0] + self.a[1])
+    }
+
     /// The answer to the value of this cycle.
     #[inline]
     pub(crate) fn step(&mut self, value: f64) -> f64 {
@@ -106,26 +131,39 @@ impl BiquadSection {
     }
 }
 
+/// What a chain is made of: the second section may be missing.
+pub(crate) type Sections = (BiquadSection, Option<BiquadSection>);
+
 /// Sections one behind the other.
 pub(crate) struct SectionChain {
     sections: [BiquadSection; 2],
     used: usize,
     settles: bool,
-    has_begun: bool,
+    /// Whether the sections go on from the cycle before.
+    goes_on: bool,
+    /// What they turn into with the next value.
+    tuned: Option<[BiquadSection; 2]>,
 }
 
 impl SectionChain {
     /// Those of `sections` that are there; they begin as parameter [`INITIAL`] says.
-    pub(crate) fn new(
-        parameters: &Parameters<'_>,
-        first: BiquadSection,
-        second: Option<BiquadSection>,
-    ) -> SectionChain {
+    pub(crate) fn new(parameters: &Parameters<'_>, (first, second): Sections) -> SectionChain {
         SectionChain {
             sections: [first, second.unwrap_or_default()],
             used: 1 + usize::from(second.is_some()),
             settles: parameters.text(INITIAL.name) == "first",
-            has_begun: false,
+            goes_on: false,
+            tuned: None,
+        }
+    }
+
+    /// As many sections with other numbers, from the next value on: a steady answer stays steady.
+    pub(crate) fn tune(&mut self, (first, second): Sections) {
+        let sections = [first, second.unwrap_or_default()];
+        if self.goes_on || self.tuned.is_some() {
+            (self.goes_on, self.tuned) = (false, Some(sections));
+        } else {
+            self.sections = sections;
         }
     }
 
@@ -133,7 +171,7 @@ impl SectionChain {
     #[inline]
     pub(crate) fn answer(&mut self, io: &Io<'_>, port: usize) -> Option<(f64, f64)> {
         let value = io.read::<Real>(port).value;
-        if !self.has_begun {
+        if !self.goes_on {
             if io.fresh(port) == Fresh::None {
                 return None;
             }
@@ -145,9 +183,14 @@ impl SectionChain {
 
     #[cold]
     fn begin(&mut self, value: f64) {
-        self.has_begun = true;
-        if self.settles {
-            let sections = self.sections[..self.used].iter_mut();
+        self.goes_on = true;
+        let sections = self.sections[..self.used].iter_mut();
+        if let Some(tuned) = self.tuned.take() {
+            let turn = |value, (section, tuned): (&mut BiquadSection, &BiquadSection)| {
+                section.turn_into(tuned, value)
+            };
+            sections.zip(&tuned).fold(value, turn);
+        } else if self.settles {
             sections.fold(value, |value, section| section.settle(value));
         }
     }

@@ -33,20 +33,23 @@ const INFO: Kind = Kind {
           another number in every period and the same in every run with this seed. phase_deg is \
           how far into its turn it begins. Time counts in whole ns from the first cycle, lost \
           periods included. A graph that stops changes nothing: what must not move on then needs a \
-          limiter.",
+          limiter. Set while it runs, numbers act at once; with other frequencies it goes on from \
+          where it is in its turn, and a chirp sweeps on with the time that it has left.",
     ports: &[Port::output("out", "The signal.", Real::TYPE).unit(Unit::Parameter("unit"))],
     parameters: &[
         Parameter::new("shape", ParameterType::Choice(SHAPES)).doc("See above."),
-        Parameter::new("amplitude", NUMBER).or("1").doc("In the unit of out."),
-        Parameter::new("offset", NUMBER).or("0").doc("In the unit of out."),
+        Parameter::new("amplitude", NUMBER).or("1").doc("In the unit of out.").tunable(),
+        Parameter::new("offset", NUMBER).or("0").doc("In the unit of out.").tunable(),
         Parameter::new("frequency_hz", FREQUENCY)
             .or("1")
             .unit("Hz")
-            .doc("Turns per s, of a chirp at first; below half of 1 / period."),
+            .doc("Turns per s, of a chirp at first; below half of 1 / period.")
+            .tunable(),
         Parameter::new("frequency_end_hz", FREQUENCY)
             .or("10")
             .unit("Hz")
-            .doc("Of a chirp at last."),
+            .doc("Of a chirp at last.")
+            .tunable(),
         Parameter::new("sweep", ParameterType::Choice(&["linear", "logarithmic"]))
             .or("linear")
             .doc("How the frequency of a chirp goes: by the same difference, or factor, per s."),
@@ -56,11 +59,13 @@ const INFO: Kind = Kind {
         Parameter::new("phase_deg", ParameterType::Number { min: -360.0, max: 360.0 })
             .or("0")
             .unit("deg")
-            .doc("Where in its turn it begins; of sine, square, triangle, sawtooth, chirp."),
+            .doc("Where in its turn it begins; of sine, square, triangle, sawtooth, chirp.")
+            .tunable(),
         Parameter::new("duty_percent", ParameterType::Number { min: 0.0, max: 100.0 })
             .or("50")
             .unit("percent")
-            .doc("How much of a turn a square is 1."),
+            .doc("How much of a turn a square is 1.")
+            .tunable(),
         Parameter::new("starts_after", ParameterType::Duration { min_ns: 0, max_ns: DAY_NS })
             .or("0s")
             .doc("From the first cycle."),
@@ -76,39 +81,47 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
-    let shape = parameters.text("shape");
-    let frequencies: &[&str] = match shape {
-        "step" | "noise" => &[],
-        "chirp" => &["frequency_hz", "frequency_end_hz"],
-        _ => &["frequency_hz"],
-    };
-    let most_hz = 0.5e9 / parameters.period_ns as f64;
-    for name in frequencies {
-        let is_hz = parameters.number(name);
-        if is_hz >= most_hz {
-            return Err(fault!(
-                "{name} {is_hz} is not below {most_hz}, half of 1 / period; lower it or the period"
-            ));
+    Ok(Box::new(Signal::of(parameters)?))
+}
+
+impl Wave {
+    fn of(parameters: &Parameters<'_>) -> Result<Wave, Fault> {
+        let shape = parameters.text("shape");
+        let frequencies: &[&str] = match shape {
+            "step" | "noise" => &[],
+            "chirp" => &["frequency_hz", "frequency_end_hz"],
+            _ => &["frequency_hz"],
+        };
+        let most_hz = 0.5e9 / parameters.period_ns as f64;
+        for name in frequencies {
+            let is_hz = parameters.number(name);
+            if is_hz >= most_hz {
+                return Err(fault!(
+                    "{name} {is_hz} is not below {most_hz}, half of 1 / period; lower it or the period"
+                ));
+            }
+        }
+        let turns_per_s = parameters.number("frequency_hz");
+        Ok(match shape {
+            "step" => Wave::Step,
+            "sine" => Wave::Sine(turns_per_s),
+            "square" => Wave::Square(turns_per_s, parameters.number("duty_percent") / 100.0),
+            "triangle" => Wave::Triangle(turns_per_s),
+            "sawtooth" => Wave::Sawtooth(turns_per_s),
+            "chirp" => Wave::Chirp(Chirp::of(parameters)),
+            _ => Wave::Noise(parameters.integer("seed") as u64),
+        })
+    }
+
+    /// How far it has turned since its begin; none of what does not turn.
+    fn turns(&self, since_s: f64) -> f64 {
+        match self {
+            Wave::Sine(per_s) | Wave::Square(per_s, _) => per_s * since_s,
+            Wave::Triangle(per_s) | Wave::Sawtooth(per_s) => per_s * since_s,
+            Wave::Chirp(chirp) => chirp.turns(since_s).unwrap_or(0.0),
+            Wave::Step | Wave::Noise(_) => 0.0,
         }
     }
-    let turns_per_s = parameters.number("frequency_hz");
-    let wave = match shape {
-        "step" => Wave::Step,
-        "sine" => Wave::Sine(turns_per_s),
-        "square" => Wave::Square(turns_per_s, parameters.number("duty_percent") / 100.0),
-        "triangle" => Wave::Triangle(turns_per_s),
-        "sawtooth" => Wave::Sawtooth(turns_per_s),
-        "chirp" => Wave::Chirp(Chirp::of(parameters)),
-        _ => Wave::Noise(parameters.integer("seed") as u64),
-    };
-    Ok(Box::new(Signal {
-        wave,
-        amplitude: parameters.number("amplitude"),
-        offset: parameters.number("offset"),
-        phase: parameters.number("phase_deg") / 360.0,
-        starts_after_ns: parameters.duration("starts_after").as_nanos() as u64,
-        passed_ns: None,
-    }))
 }
 
 struct Signal {
@@ -117,6 +130,8 @@ struct Signal {
     offset: f64,
     /// In turns.
     phase: f64,
+    /// How much of that is there so that other frequencies made no step.
+    shift: f64,
     starts_after_ns: u64,
     /// Since the first cycle, if there was one.
     passed_ns: Option<u64>,
@@ -146,9 +161,32 @@ impl Node for Signal {
         io.write::<Real>(OUT).value = self.offset + self.amplitude * shape;
         Ok(())
     }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        let tuned = Signal::of(parameters)?;
+        // At the cycle before.
+        let since_ns = self.passed_ns.unwrap_or(0).saturating_sub(self.starts_after_ns);
+        let since_s = since_ns as f64 / 1e9;
+        let shift = self.shift + self.wave.turns(since_s) - tuned.wave.turns(since_s);
+        let shift = shift.fract();
+        *self = Signal { phase: tuned.phase + shift, shift, passed_ns: self.passed_ns, ..tuned };
+        Ok(())
+    }
 }
 
 impl Signal {
+    fn of(parameters: &Parameters<'_>) -> Result<Signal, Fault> {
+        Ok(Signal {
+            wave: Wave::of(parameters)?,
+            amplitude: parameters.number("amplitude"),
+            offset: parameters.number("offset"),
+            phase: parameters.number("phase_deg") / 360.0,
+            shift: 0.0,
+            starts_after_ns: parameters.duration("starts_after").as_nanos() as u64,
+            passed_ns: None,
+        })
+    }
+
     fn shape(&self, since_ns: u64, period_ns: u64) -> f64 {
         let since_s = since_ns as f64 / 1e9;
         let turn = |turns_per_s: f64| part_of_turn(turns_per_s * since_s + self.phase);

@@ -31,7 +31,8 @@ const INFO: Kind = Kind {
         .doc("A factor for each input, in the same order; without them all are 1."),
         Parameter::new("offset", ParameterType::Number { min: -1e12, max: 1e12 })
             .or("0")
-            .doc("What is added to them, in the unit of the sum."),
+            .doc("What is added to them, in the unit of the sum; set while it runs, at once.")
+            .tunable(),
     ],
     signals: &[],
 };
@@ -68,6 +69,11 @@ impl Node for Sum {
             return Err(fault!("the sum is {sum:?}: an input is too great; limit it before"));
         }
         io.write::<Real>(self.gains.len()).value = sum;
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        self.offset = parameters.number("offset");
         Ok(())
     }
 }

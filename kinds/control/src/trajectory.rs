@@ -37,7 +37,9 @@ const INFO: Kind = Kind {
           While the graph stops it brakes within its limits, but the stop does not wait for it: \
           actuators get their safe values. A lost period makes the motion longer by so much: it \
           does not jump. A target more than 1e7 times as far away as about the way in which it \
-          gets fast is counted and not taken: it goes on to the one before.",
+          gets fast is counted and not taken: it goes on to the one before. Limits set while it \
+          runs hold from where it is: it brakes to a lower velocity_max, and where a lower \
+          acceleration_max or jerk_max leaves it too little way it goes past, and returns.",
     ports: &[
         Port::input("target", "Where to rest; without 'waypoints'.", Real::TYPE)
             .optional()
@@ -60,9 +62,9 @@ const INFO: Kind = Kind {
         Parameter::new("finish", ParameterType::Bool)
             .or("false")
             .doc("Whether the run ends, in order, after the rest in the last waypoint."),
-        Parameter::new("velocity_max", LIMIT).doc("In the unit of position, per s."),
-        Parameter::new("acceleration_max", LIMIT).doc("In the unit of position, per s2."),
-        Parameter::new("jerk_max", LIMIT).doc("In the unit of position, per s3."),
+        Parameter::new("velocity_max", LIMIT).doc("In the unit of position, per s.").tunable(),
+        Parameter::new("acceleration_max", LIMIT).doc("In the unit of position, per s2.").tunable(),
+        Parameter::new("jerk_max", LIMIT).doc("In the unit of position, per s3.").tunable(),
         Parameter::new("initial", PLACE).or("0").doc("Where it begins, in the unit of position."),
         Parameter::new("unit", ParameterType::Text).or("").doc("What position is measured in."),
     ],
@@ -76,9 +78,8 @@ const INFO: Kind = Kind {
 pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
-    let [velocity, acceleration, jerk] =
-        ["velocity_max", "acceleration_max", "jerk_max"].map(|name| parameters.number(name));
-    let limits = AxisLimits { velocity, acceleration, jerk };
+    let limits = limits(parameters);
+    let AxisLimits { velocity, acceleration, jerk } = limits;
     let initial = parameters.number("initial");
     let waypoints = parameters.numbers("waypoints");
     let [repeats, finishes] = ["repeat", "finish"].map(|name| parameters.bool(name));
@@ -122,6 +123,12 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     }))
 }
 
+fn limits(parameters: &Parameters<'_>) -> AxisLimits {
+    let [velocity, acceleration, jerk] =
+        ["velocity_max", "acceleration_max", "jerk_max"].map(|name| parameters.number(name));
+    AxisLimits { velocity, acceleration, jerk }
+}
+
 struct Trajectory {
     motion: AxisMotion,
     tour: Tour,
@@ -145,6 +152,17 @@ impl Node for Trajectory {
         io.signal(LEFT)[0] = self.motion.left_s();
         io.signal(REFUSED)[0] = self.refused as f64;
         Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        let AxisLimits { velocity, acceleration, jerk } = limits(parameters);
+        match self.motion.limit(AxisLimits { velocity, acceleration, jerk }) {
+            true => Ok(()),
+            false => Err(fault!(
+                "no profile from where it is with {velocity}, {acceleration} and {jerk}; change \
+                 velocity_max, acceleration_max or jerk_max less"
+            )),
+        }
     }
 }
 

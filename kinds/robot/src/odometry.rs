@@ -22,7 +22,8 @@ pub const INFO: Kind = Kind {
           'wheel_velocity_rad_per_s' alone. As far as the wheels had turned in the first message, \
           it stands at 'start_m'. Wheels that slip, and a radius or track that is not quite that \
           of the base, make it drift: no limit holds that. Lost messages cost an arc for what was \
-          several; wheels that begin again at zero are taken for wheels that went back.",
+          several; wheels that begin again at zero are taken for wheels that went back. Radius and \
+          track may be set while it runs, for the way from there on.",
     ports: &[
         Port::input("wheels", "What the base says of its wheels.", BaseState::TYPE),
         Port::output("out", "Where it should be, and how fast; in every cycle.", BaseState::TYPE),
@@ -69,6 +70,11 @@ impl Node for Odometry {
         io.signal(0).copy_from_slice(&self.place.position_m.to_array());
         io.signal(1)[0] = self.place.turn_rad;
         *io.write::<BaseState>(OUT) = state;
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        self.axle = Axle::of(parameters);
         Ok(())
     }
 }

@@ -46,7 +46,7 @@ pub const INFO: Kind = Kind {
           is there within 'tolerance_m'. Without a place, and with 'ranges' linked but silent so \
           far, it stands. It knows no obstacle: it slows down where its sensors see one, turns to \
           where its path leads, and stands if that is there. It only aims: link a \
-          'twist_limiter' behind it.",
+          'twist_limiter' behind it. Its numbers may be set while it runs; they act at once.",
     ports: &[
         Port::input("pose", "Where it is.", BaseState::TYPE),
         Port::input("ranges", "How far it can see.", Ranges::TYPE).optional(),
@@ -61,13 +61,14 @@ pub const INFO: Kind = Kind {
         Parameter::new("repeat", ParameterType::Bool)
             .or("false")
             .doc("Whether it goes on from the last point to the first."),
-        number("speed_m_per_s", "Speed on the path.", "m/s", (1e-3, 100.0), "0.4"),
-        number("lookahead_m", "To its goal.", "m", (1e-2, 100.0), "0.4"),
-        number("deceleration_m_per_s2", "To the end.", "m/s2", (1e-3, 100.0), "0.3"),
-        number("turn_speed_rad_per_s", "Greatest.", "rad/s", (1e-3, 100.0), "1"),
-        number("tolerance_m", "So near to the end it is there.", "m", (1e-3, 10.0), "0.05"),
-        number("slow_m", "What is nearer slows it down.", "m", (1e-2, 1000.0), "0.8"),
-        number("stop_m", "So near ahead it stands.", "m", (0.0, 1000.0), "0.15"),
+        number("speed_m_per_s", "Speed on the path.", "m/s", (1e-3, 100.0), "0.4").tunable(),
+        number("lookahead_m", "To its goal.", "m", (1e-2, 100.0), "0.4").tunable(),
+        number("deceleration_m_per_s2", "To the end.", "m/s2", (1e-3, 100.0), "0.3").tunable(),
+        number("turn_speed_rad_per_s", "Greatest.", "rad/s", (1e-3, 100.0), "1").tunable(),
+        number("tolerance_m", "So near to the end it is there.", "m", (1e-3, 10.0), "0.05")
+            .tunable(),
+        number("slow_m", "What is nearer slows it down.", "m", (1e-2, 1000.0), "0.8").tunable(),
+        number("stop_m", "So near ahead it stands.", "m", (0.0, 1000.0), "0.15").tunable(),
     ],
     signals: &[
         Signal::new("goal_m", "Where to it drives: x and y.", "m", 2),
@@ -85,29 +86,10 @@ pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let track = Track::of(parameters)?;
-    let number = |name| parameters.number(name);
-    let (slow_m, stop_m) = (number("slow_m"), number("stop_m"));
-    if slow_m <= stop_m {
-        let text = fault!("slow_m {slow_m} is no more than stop_m {stop_m}; raise slow_m");
-        return Err(text.at(parameters.span("slow_m")));
-    }
-    let (lookahead_m, tolerance_m) = (number("lookahead_m"), number("tolerance_m"));
-    if lookahead_m < tolerance_m {
-        let text = fault!(
-            "lookahead_m {lookahead_m} is less than tolerance_m {tolerance_m}; raise lookahead_m"
-        );
-        return Err(text.at(parameters.span("lookahead_m")));
-    }
     Ok(Box::new(PathFollower {
         points: track.points(),
         track,
-        speed_m_per_s: number("speed_m_per_s"),
-        lookahead_m,
-        deceleration_m_per_s2: number("deceleration_m_per_s2"),
-        turn_speed_rad_per_s: number("turn_speed_rad_per_s"),
-        tolerance_m,
-        slow_m,
-        stop_m,
+        pursuit: Pursuit::of(parameters)?,
         has_ranges: parameters.messages.iter().any(|(port, _)| *port == RANGES),
         way_m: 0.0,
         rounds: 0,
@@ -115,9 +97,8 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     }))
 }
 
-struct PathFollower {
-    track: Track,
-    points: PathPoints,
+/// How it drives along the path.
+struct Pursuit {
     speed_m_per_s: f64,
     lookahead_m: f64,
     deceleration_m_per_s2: f64,
@@ -125,6 +106,39 @@ struct PathFollower {
     tolerance_m: f64,
     slow_m: f64,
     stop_m: f64,
+}
+
+impl Pursuit {
+    fn of(parameters: &Parameters<'_>) -> Result<Pursuit, Fault> {
+        let number = |name| parameters.number(name);
+        let (slow_m, stop_m) = (number("slow_m"), number("stop_m"));
+        if slow_m <= stop_m {
+            let text = fault!("slow_m {slow_m} is no more than stop_m {stop_m}; raise slow_m");
+            return Err(text.at(parameters.span("slow_m")));
+        }
+        let (lookahead_m, tolerance_m) = (number("lookahead_m"), number("tolerance_m"));
+        if lookahead_m < tolerance_m {
+            let text = fault!(
+                "lookahead_m {lookahead_m} is less than tolerance_m {tolerance_m}; raise lookahead_m"
+            );
+            return Err(text.at(parameters.span("lookahead_m")));
+        }
+        Ok(Pursuit {
+            speed_m_per_s: number("speed_m_per_s"),
+            lookahead_m,
+            deceleration_m_per_s2: number("deceleration_m_per_s2"),
+            turn_speed_rad_per_s: number("turn_speed_rad_per_s"),
+            tolerance_m,
+            slow_m,
+            stop_m,
+        })
+    }
+}
+
+struct PathFollower {
+    track: Track,
+    points: PathPoints,
+    pursuit: Pursuit,
     /// Whether sensors are linked.
     has_ranges: bool,
     /// Along the path, how far it is.
@@ -173,14 +187,20 @@ impl Node for PathFollower {
         io.signal(3)[0] = f64::from(state);
         Ok(())
     }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        self.pursuit = Pursuit::of(parameters)?;
+        Ok(())
+    }
 }
 
 impl PathFollower {
     /// Looks for the nearest place of the path, from where it was on. Says how far that is.
     fn find(&mut self, at_m: DVec2) -> f64 {
-        let (way_m, off_m) = self.track.nearest(at_m, self.way_m, WINDOW * self.lookahead_m);
+        let (way_m, off_m) =
+            self.track.nearest(at_m, self.way_m, WINDOW * self.pursuit.lookahead_m);
         // From farther away another place of the path may be nearer by chance.
-        if off_m <= self.lookahead_m {
+        if off_m <= self.pursuit.lookahead_m {
             self.way_m = way_m;
             if self.track.repeats && self.way_m >= self.track.length_m {
                 self.way_m -= self.track.length_m;
@@ -192,13 +212,17 @@ impl PathFollower {
 
     /// Where to: back to the path, if that is farther away than the goal would be.
     fn goal(&self, off_m: f64) -> DVec2 {
-        let is_near = off_m <= self.lookahead_m;
-        self.track.at(if is_near { self.way_m + self.lookahead_m } else { self.way_m })
+        let is_near = off_m <= self.pursuit.lookahead_m;
+        self.track.at(if is_near { self.way_m + self.pursuit.lookahead_m } else { self.way_m })
     }
 
     fn pursue(&mut self, place: &PlanarPlace, goal_m: DVec2, range_m: [f64; 3]) -> (Twist, u32) {
         let end_m = (!self.track.repeats).then(|| self.end_m(place.position_m));
-        let near_m = if self.has_arrived { self.tolerance_m * STAYS } else { self.tolerance_m };
+        let near_m = if self.has_arrived {
+            self.pursuit.tolerance_m * STAYS
+        } else {
+            self.pursuit.tolerance_m
+        };
         self.has_arrived = end_m.is_some_and(|end_m| end_m <= near_m);
         if self.has_arrived {
             return ((0.0, 0.0), FOLLOWER_ARRIVED);
@@ -207,20 +231,22 @@ impl PathFollower {
         let distance_m = to_goal_m.length();
         let free = self.free(range_m);
         if to_goal_m.to_angle().abs() > (TURN_FIRST_RAD * free).max(TURN_FIRST_RAD_MIN) {
-            let turn_rad_per_s = self.turn_speed_rad_per_s.copysign(to_goal_m.y);
+            let turn_rad_per_s = self.pursuit.turn_speed_rad_per_s.copysign(to_goal_m.y);
             let state = if free < 1.0 { FOLLOWER_SLOWED } else { FOLLOWER_DRIVES };
             return ((0.0, turn_rad_per_s), state);
         }
         // Half a tolerance of reserve: it shall arrive, not come nearer for ever.
         let brakes = |end_m: f64| {
-            (2.0 * self.deceleration_m_per_s2 * (end_m - self.tolerance_m / 2.0).max(0.0)).sqrt()
+            (2.0 * self.pursuit.deceleration_m_per_s2
+                * (end_m - self.pursuit.tolerance_m / 2.0).max(0.0))
+            .sqrt()
         };
-        let on_path = self.speed_m_per_s.min(end_m.map_or(f64::INFINITY, brakes));
-        let speed = on_path.min(self.speed_m_per_s * free);
+        let on_path = self.pursuit.speed_m_per_s.min(end_m.map_or(f64::INFINITY, brakes));
+        let speed = on_path.min(self.pursuit.speed_m_per_s * free);
         let state = if speed < on_path { FOLLOWER_SLOWED } else { FOLLOWER_DRIVES };
         // The arc through the goal has this curvature: 2 y / d2.
         let curvature = 2.0 * to_goal_m.y / (distance_m * distance_m).max(f64::MIN_POSITIVE);
-        let speed = speed.min(self.turn_speed_rad_per_s / curvature.abs());
+        let speed = speed.min(self.pursuit.turn_speed_rad_per_s / curvature.abs());
         let turn = speed * curvature;
         ((speed, turn), state)
     }
@@ -233,7 +259,10 @@ impl PathFollower {
 
     /// How much of its speed the sensors leave it: 0 to 1.
     fn free(&self, [ahead_m, left_m, right_m]: [f64; 3]) -> f64 {
-        let part = |m: f64| ((m - self.stop_m) / (self.slow_m - self.stop_m)).clamp(0.0, 1.0);
+        let part = |m: f64| {
+            ((m - self.pursuit.stop_m) / (self.pursuit.slow_m - self.pursuit.stop_m))
+                .clamp(0.0, 1.0)
+        };
         part(ahead_m).min(part(left_m.min(right_m)).max(BESIDE))
     }
 }

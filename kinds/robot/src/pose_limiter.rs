@@ -26,7 +26,9 @@ pub const INFO: Kind = Kind {
     doc: "Goes straight to the last pose that it was told, limited in speed and acceleration, and \
           says every cycle where the flange shall be: at home until it is told anything. Without \
           a new pose for 'hold_after' it brakes and holds its place. A pose that is outside the \
-          floor and the box, or out of the arm's reach, is counted and not taken. For targets that \
+          floor and the box, or out of the arm's reach, is counted and not taken. Speeds may be \
+          set while it runs; past a new one it brakes. Not so accelerations: with a lower one it \
+          could no longer stop in front of the floor. For targets that \
           come from another host, or from a service.",
     ports: &[
         Port::input("in", "Where the flange shall go.", CartesianTarget::TYPE),
@@ -40,9 +42,10 @@ pub const INFO: Kind = Kind {
         workspace::FLOOR_MM,
         workspace::BOX_MIN_MM,
         workspace::BOX_MAX_MM,
-        number("speed_mm_per_s", "Greatest speed.", "mm/s", (0.1, 10_000.0), "500"),
+        number("speed_mm_per_s", "Greatest speed.", "mm/s", (0.1, 10_000.0), "500").tunable(),
         number("acceleration_mm_per_s2", "Greatest acceleration.", "mm/s2", (1.0, 1e5), "5000"),
-        number("turn_speed_deg_per_s", "Greatest speed of turn.", "deg/s", (0.1, 1000.0), "120"),
+        number("turn_speed_deg_per_s", "Greatest speed of turn.", "deg/s", (0.1, 1000.0), "120")
+            .tunable(),
         number(
             "turn_acceleration_deg_per_s2",
             "Greatest acceleration of turn.",
@@ -56,7 +59,8 @@ pub const INFO: Kind = Kind {
             "mm",
             (0.001, 10_000.0),
             "30",
-        ),
+        )
+        .tunable(),
         Parameter::new(
             "hold_after",
             ParameterType::Duration { min_ns: 1_000_000, max_ns: 10_000_000_000 },
@@ -81,17 +85,12 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let solver = arm::solver(parameters)?;
     let home = solver.forward(&arm::home(parameters, &solver)?);
     let workspace = Workspace::new(parameters, home.translation)?;
-    let limits = |speed, acceleration| Limits {
-        speed: parameters.number(speed),
-        acceleration: parameters.number(acceleration),
-    };
-    let of_place = limits("speed_mm_per_s", "acceleration_mm_per_s2").scaled(1e-3);
-    let of_turn = limits("turn_speed_deg_per_s", "turn_acceleration_deg_per_s2");
+    let [of_place, of_turn] = limits(parameters);
     Ok(Box::new(PoseLimiter {
         solver,
         workspace,
         place: Limited { limits: of_place, speed: DVec3::ZERO },
-        turn: Limited { limits: of_turn.scaled(1f64.to_radians()), speed: DVec3::ZERO },
+        turn: Limited { limits: of_turn, speed: DVec3::ZERO },
         near_m: parameters.number("near_mm") * 1e-3,
         hold_after_ns: parameters.duration("hold_after").as_nanos() as u64,
         pose: home,
@@ -99,6 +98,18 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         silent_ns: 0,
         refused: 0,
     }))
+}
+
+/// Of the place, m, and of the turn, rad.
+fn limits(parameters: &Parameters<'_>) -> [Limits; 2] {
+    let limits = |speed, acceleration| Limits {
+        speed: parameters.number(speed),
+        acceleration: parameters.number(acceleration),
+    };
+    [
+        limits("speed_mm_per_s", "acceleration_mm_per_s2").scaled(1e-3),
+        limits("turn_speed_deg_per_s", "turn_acceleration_deg_per_s2").scaled(1f64.to_radians()),
+    ]
 }
 
 struct PoseLimiter {
@@ -128,6 +139,12 @@ impl Node for PoseLimiter {
         }
         self.advance(cycle.period_s());
         self.send(io);
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        [self.place.limits, self.turn.limits] = limits(parameters);
+        self.near_m = parameters.number("near_mm") * 1e-3;
         Ok(())
     }
 }

@@ -42,7 +42,8 @@ pub const INFO: Kind = Kind {
           twist, and each wheel has a greatest speed and acceleration. It never enters an \
           obstacle: at contact it stands, and can turn. Three sensors on its rim look ahead, and \
           30 degrees to the left and to the right of that. What its wheels slip is missing in its \
-          way, not in their turns. 'out' tells where it truly is: who shall not know that looks \
+          way, not in their turns. Where numbers are set while it runs it stays where it is, and \
+          its wheels turn as fast as they did. 'out' tells where it truly is: who shall not know that looks \
           at the wheels alone, as 'odometry' does.",
     ports: &[
         Port {
@@ -56,7 +57,8 @@ pub const INFO: Kind = Kind {
         Port::output("plane", "What stands on the plane.", PlaneMap::TYPE).optional(),
     ],
     parameters: &[
-        wheels::RADIUS_M,
+        // Larger ones at the speed of smaller ones would be faster than its steps allow.
+        Parameter { tunable: false, ..wheels::RADIUS_M },
         wheels::TRACK_M,
         wheels::SPEED_MAX,
         wheels::ACCELERATION_MAX,
@@ -71,7 +73,8 @@ pub const INFO: Kind = Kind {
         Parameter::new("range_max_m", ParameterType::Number { min: 0.01, max: 1000.0 })
             .or("3")
             .unit("m")
-            .doc("What is farther away than this the sensors do not see: they say this."),
+            .doc("What is farther away than this the sensors do not see: they say this.")
+            .tunable(),
         Parameter::new(
             "slip",
             ParameterType::Numbers { count_min: 2, count_max: 2, min: -0.5, max: 0.5 },
@@ -95,6 +98,7 @@ pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: Some(safe) };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let (wheels, radius_m) = (DrivenWheels::of(parameters), parameters.number("radius_m"));
+    check_speed(&wheels, radius_m)?;
     let plane = Plane::of(parameters)?;
     let place = PlanarPlace::start(parameters);
     let gap_m = plane.gap_m(place.position_m, radius_m);
@@ -108,14 +112,6 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         );
         return Err(text.at(parameters.span("start_m")));
     }
-    let (speed, most) = (wheels.axle.radius_m * wheels.speed_max, RADII_PER_S_MAX * radius_m);
-    if speed > most {
-        return Err(fault!(
-            "wheels make {speed} m/s, more than {RADII_PER_S_MAX} times radius_m {radius_m} in a \
-             second; lower wheel_speed_rad_per_s to {}",
-            most / wheels.axle.radius_m
-        ));
-    }
     let [left, right] = [0, 1].map(|wheel| 1.0 - parameters.numbers("slip")[wheel]);
     Ok(Box::new(Rover {
         wheels,
@@ -126,6 +122,18 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         plane,
         place,
     }))
+}
+
+fn check_speed(wheels: &DrivenWheels, radius_m: f64) -> Result<(), Fault> {
+    let (speed, most) = (wheels.axle.radius_m * wheels.speed_max, RADII_PER_S_MAX * radius_m);
+    if speed > most {
+        return Err(fault!(
+            "wheels make {speed} m/s, more than {RADII_PER_S_MAX} times radius_m {radius_m} in a \
+             second; lower wheel_speed_rad_per_s to {}",
+            most / wheels.axle.radius_m
+        ));
+    }
+    Ok(())
 }
 
 /// A zeroed message is the one safe value.
@@ -151,6 +159,12 @@ impl Node for Rover {
         self.advance(wanted, passed_s);
         self.show(io);
         Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        self.wheels.tune(parameters);
+        self.range_max_m = parameters.number("range_max_m");
+        check_speed(&self.wheels, self.radius_m)
     }
 
     fn at_rest(&self) -> bool {

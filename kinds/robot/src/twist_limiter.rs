@@ -28,7 +28,7 @@ const fn number(
     default: &'static str,
 ) -> Parameter {
     let ty = ParameterType::Number { min: 1e-3, max: 1e6 };
-    Parameter::new(name, ty).or(default).unit(unit).doc(doc)
+    Parameter::new(name, ty).or(default).unit(unit).doc(doc).tunable()
 }
 
 /// What the compiler knows of the kind.
@@ -41,7 +41,8 @@ pub const INFO: Kind = Kind {
           keeps its direction and loses its speed. Movement and turn change independently. Without \
           a new target for 'brake_after', and while the graph stops, it brakes within these \
           limits until it stands. A target with a number that is not finite, or so great that its \
-          square is not, is counted and not taken. For targets that come from ROS, from another \
+          square is not, is counted and not taken. Limits set while it runs bump nothing: past a \
+          new one it slows down within the others. For targets that come from ROS, from another \
           host, or from a service.",
     ports: &[
         Port::input("in", "How fast it shall move and turn.", TwistTarget::TYPE),
@@ -76,7 +77,20 @@ pub const INFO: Kind = Kind {
 pub const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
-    let limited = |speed, acceleration, jerk| Pace {
+    let [movement, turn] = paces(parameters);
+    Ok(Box::new(TwistLimiter {
+        movement,
+        turn,
+        brake_after_ns: parameters.duration("brake_after").as_nanos() as u64,
+        target: None,
+        silent_ns: 0,
+        refused: 0,
+    }))
+}
+
+/// Those of movement and turn, at rest.
+fn paces(parameters: &Parameters<'_>) -> [Pace; 2] {
+    let pace = |speed, acceleration, jerk| Pace {
         speed_max: parameters.number(speed),
         speed: DVec3::ZERO,
         change: Limited {
@@ -87,18 +101,10 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
             speed: DVec3::ZERO,
         },
     };
-    Ok(Box::new(TwistLimiter {
-        movement: limited("speed_m_per_s", "acceleration_m_per_s2", "jerk_m_per_s3"),
-        turn: limited(
-            "turn_speed_rad_per_s",
-            "turn_acceleration_rad_per_s2",
-            "turn_jerk_rad_per_s3",
-        ),
-        brake_after_ns: parameters.duration("brake_after").as_nanos() as u64,
-        target: None,
-        silent_ns: 0,
-        refused: 0,
-    }))
+    [
+        pace("speed_m_per_s", "acceleration_m_per_s2", "jerk_m_per_s3"),
+        pace("turn_speed_rad_per_s", "turn_acceleration_rad_per_s2", "turn_jerk_rad_per_s3"),
+    ]
 }
 
 struct TwistLimiter {
@@ -132,6 +138,15 @@ impl Node for TwistLimiter {
         io.signal(TURN_BEHIND)[0] = turn.distance(self.turn.speed);
         io.signal(BRAKES)[0] = f64::from(u8::from(self.target.is_none()));
         io.signal(REFUSED)[0] = self.refused as f64;
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        for (pace, tuned) in [&mut self.movement, &mut self.turn].into_iter().zip(paces(parameters))
+        {
+            pace.speed_max = tuned.speed_max;
+            pace.change.limits = tuned.change.limits;
+        }
         Ok(())
     }
 }
@@ -179,8 +194,10 @@ impl Pace {
         (self.change, self.speed) = (change, if is_there { target } else { speed });
     }
 
+    /// Past a limit that was set while it moved, so is what is slower.
     fn is_allowed(&self, speed: DVec3) -> bool {
-        speed.length() <= self.speed_max * (1.0 + ROUNDING)
+        let length = speed.length();
+        length <= self.speed_max * (1.0 + ROUNDING) || length < self.speed.length()
     }
 }
 

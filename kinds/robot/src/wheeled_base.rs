@@ -19,7 +19,8 @@ pub const INFO: Kind = Kind {
     doc: "A simulated base on a left and a right wheel: the machine. Moves along its x and turns \
           around its z as it is told; the other numbers of a twist mean nothing to it. Each wheel \
           has a greatest speed and a greatest acceleration. Says where it is by the turns of its \
-          wheels, which do not slip.",
+          wheels, which do not slip. Where numbers are set while it runs it stays where it is, and \
+          its wheels turn as fast as they did.",
     ports: &[
         Port {
             safe: &[SafeValue { name: "stand", doc: "At rest: the wheels brake." }],
@@ -63,6 +64,11 @@ impl Node for WheeledBase {
         let (way_m, turn_rad) = axle.motion(self.wheels.turn(passed_s));
         self.place = self.place.after(way_m, turn_rad);
         self.show(io);
+        Ok(())
+    }
+
+    fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
+        self.wheels.tune(parameters);
         Ok(())
     }
 

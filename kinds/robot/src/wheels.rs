@@ -6,16 +6,17 @@ use sinew_core::catalogue::{Parameter, number};
 
 /// Parameter: how large a wheel is.
 pub(crate) const RADIUS_M: Parameter =
-    number("wheel_radius_m", "Radius of a wheel.", "m", (1e-3, 10.0), "0.05");
+    number("wheel_radius_m", "Radius of a wheel.", "m", (1e-3, 10.0), "0.05").tunable();
 /// Parameter: how far apart they are.
 pub(crate) const TRACK_M: Parameter =
-    number("track_m", "From one wheel to the other.", "m", (1e-3, 10.0), "0.4");
+    number("track_m", "From one wheel to the other.", "m", (1e-3, 10.0), "0.4").tunable();
 /// Parameter: how fast one may turn.
 pub(crate) const SPEED_MAX: Parameter =
-    number("wheel_speed_rad_per_s", "Greatest speed.", "rad/s", (1e-3, 1e4), "40");
+    number("wheel_speed_rad_per_s", "Greatest speed.", "rad/s", (1e-3, 1e4), "40").tunable();
 /// Parameter: how fast that may change.
 pub(crate) const ACCELERATION_MAX: Parameter =
-    number("wheel_acceleration_rad_per_s2", "Greatest change.", "rad/s2", (1e-3, 1e6), "100");
+    number("wheel_acceleration_rad_per_s2", "Greatest change.", "rad/s2", (1e-3, 1e6), "100")
+        .tunable();
 
 /// How far apart the wheels are, and how large.
 #[derive(Clone, Copy)]
@@ -70,6 +71,12 @@ impl DrivenWheels {
             turned_rad: [0.0; 2],
             speeds: [0.0; 2],
         }
+    }
+
+    /// With other wheels, which have turned as far and turn as fast.
+    pub(crate) fn tune(&mut self, parameters: &Parameters<'_>) {
+        let DrivenWheels { turned_rad, speeds, .. } = *self;
+        *self = DrivenWheels { turned_rad, speeds, ..DrivenWheels::of(parameters) };
     }
 
     /// Changes the speeds towards those that are wanted, as far as that goes in this time.

@@ -12,7 +12,7 @@ use rsruckig::prelude::{
 const FAR: f64 = 1e7;
 
 /// What an axis may do, in its unit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AxisLimits {
     /// Per s.
     pub(super) velocity: f64,
@@ -36,6 +36,7 @@ enum Goal {
 /// The motion of an axis. Only [`AxisMotion::new`] allocates, and Ruckig where it says that it
 /// finds no profile, which no way up to [`FAR`] has made it do.
 pub(super) struct AxisMotion {
+    limits: AxisLimits,
     ruckig: Ruckig<1, ThrowErrorHandler>,
     input: InputParameter<1>,
     /// The one under way, in Ruckig's units.
@@ -55,24 +56,45 @@ pub(super) struct AxisMotion {
 impl AxisMotion {
     /// At rest.
     pub(super) fn new(limits: AxisLimits, position: f64) -> AxisMotion {
-        let AxisLimits { velocity, acceleration, jerk } = limits;
-        // With a small jerk the greatest acceleration is never met.
-        let time_s = (velocity / acceleration).max((velocity / jerk).sqrt());
-        let mut input = InputParameter::new(None);
-        input.max_velocity[0] = 1.0;
-        input.max_acceleration[0] = acceleration * time_s / velocity;
-        input.max_jerk[0] = jerk * time_s * time_s / velocity;
-        AxisMotion {
+        let mut motion = AxisMotion {
+            limits,
             ruckig: Ruckig::new(None, 1.0),
-            input,
+            input: InputParameter::new(None),
             profile: Trajectory::new(None),
             next: Trajectory::new(None),
-            way: velocity * time_s,
-            time_s,
+            way: 0.0,
+            time_s: 0.0,
             goal: Goal::Begin,
             begin: position,
             passed_s: 0.0,
+        };
+        motion.take_units();
+        motion
+    }
+
+    /// The units that follow from the limits.
+    fn take_units(&mut self) {
+        let AxisLimits { velocity, acceleration, jerk } = self.limits;
+        // With a small jerk the greatest acceleration is never met.
+        let time_s = (velocity / acceleration).max((velocity / jerk).sqrt());
+        self.input.max_velocity[0] = 1.0;
+        self.input.max_acceleration[0] = acceleration * time_s / velocity;
+        self.input.max_jerk[0] = jerk * time_s * time_s / velocity;
+        (self.way, self.time_s) = (velocity * time_s, time_s);
+    }
+
+    /// Goes on to its goal within other limits, from the state that it has; it brakes if the goal
+    /// is too far away for them. Whether there is a profile; if not, nothing is as it should be.
+    pub(super) fn limit(&mut self, limits: AxisLimits) -> bool {
+        if self.limits == limits {
+            return true;
         }
+        let [position, velocity, acceleration] = self.state();
+        self.limits = limits;
+        self.take_units();
+        let speed = self.way / self.time_s;
+        let state = [position, velocity / speed, acceleration * self.time_s / speed];
+        self.goal == Goal::Begin || self.plan(self.goal, state) || self.plan(Goal::Anywhere, state)
     }
 
     /// Turns to a place, if it is not on its way there. Whether there is a profile; if not, it goes
@@ -91,6 +113,12 @@ impl AxisMotion {
             return true;
         }
         let (position, [_, velocity, acceleration]) = (self.state()[0], self.in_units());
+        self.plan(goal, [position, velocity, acceleration])
+    }
+
+    /// A profile to a goal: from a position in the unit of the axis, with a velocity and an
+    /// acceleration in those of Ruckig.
+    fn plan(&mut self, goal: Goal, [position, velocity, acceleration]: [f64; 3]) -> bool {
         if matches!(goal, Goal::Place(place) if (place - position).abs() > FAR * self.way) {
             return false;
         }
