@@ -33,6 +33,8 @@ mod sum;
 #[cfg(test)]
 mod testing;
 mod trajectory;
+#[cfg(test)]
+mod tuning_tests;
 mod two_mass;
 mod watchdog;
 

@@ -35,6 +35,24 @@ pub(crate) fn fixture_in(
     NodeFixture::new(&NodeEntry { kind: node.kind, ..*entry }, &parameters)
 }
 
+/// Gives a node of [`fixture`] the values that it would be made with now.
+pub(crate) fn tune(
+    node: &mut NodeFixture,
+    entry: &NodeEntry,
+    given: &[(&str, &str)],
+) -> Result<(), Fault> {
+    let tuned = alone(entry.kind, given, "").unwrap_or_else(|bad| panic!("{bad}"));
+    node.tune(&Parameters {
+        kind: tuned.kind,
+        values: &tuned.values,
+        base: Path::new(""),
+        spans: &[],
+        period_ns: 1_000_000,
+        messages: vec![],
+        home: None,
+    })
+}
+
 /// What scipy answers: function `question` of a file in `tests/reference`,
 /// such as `filters.butterworth`, given `with`. `None`, and said,
 /// if there is no scipy here; in CI that is a failure.
