@@ -141,6 +141,7 @@ mod tests {
             what: EventKind::Output,
             text: "a\x1b[31mb".into(),
             stop: None,
+            logged: None,
         };
         let expected = "2026-11-22T02:41:20.490Z  camera      output      a\u{fffd}[31mb";
         assert_eq!(to_line(&event), expected);

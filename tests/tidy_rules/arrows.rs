@@ -32,7 +32,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         &[
             &["bell", "ends", "fault", "mappings", "message", "pace"],
             &["panics", "refusal", "slots", "sys"],
-            &["clock", "privileges", "trace"],
+            &["clock", "log", "privileges", "trace"],
             &["board", "node", "transport"],
             &["halt"],
             &["cycle"],

@@ -1,6 +1,7 @@
 //! A run as others see it: its status at a moment, and its events one by one. Plain data, as it
 //! goes through the control socket; who asks for it reads the same types.
 
+mod logged;
 mod stop;
 
 use std::collections::VecDeque;
@@ -14,6 +15,7 @@ use sinew_plan::plan::Domain;
 
 use crate::outside;
 
+pub use self::logged::Logged;
 pub use self::stop::{DomainStop, StopStatus};
 
 /// Declares a state: an enum whose words are the same in JSON and on the screen, and which begins
@@ -127,6 +129,8 @@ words! {
         Stopping = "stopping",
         /// A domain wrote a line.
         Output = "output",
+        /// A node of the core said something.
+        Log = "log",
         /// A cycle was late.
         Late = "late",
         /// Somebody asked for something through the control socket.
@@ -507,6 +511,9 @@ pub struct Event {
     /// Of [`EventKind::Stopped`]: the same in figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopStatus>,
+    /// Of [`EventKind::Log`]: who said it, and when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged: Option<Logged>,
 }
 
 /// The last events of a run.
@@ -530,21 +537,23 @@ impl Events {
 
     /// Something happened now.
     pub fn add(&mut self, what: EventKind, domain: Option<&str>, text: impl Into<String>) {
-        self.keep(what, domain, text.into(), None);
+        self.keep(what, domain, text.into());
+    }
+
+    /// A node of a domain said something.
+    pub fn add_logged(&mut self, domain: &str, logged: Logged, line: impl fmt::Display) {
+        let Logged { node, level, cycle } = &logged;
+        let text = format!("{}: cycle {cycle}: in node '{node}': {line}", level.word());
+        self.keep(EventKind::Log, Some(domain), text).logged = Some(logged);
     }
 
     /// The core has stopped.
     pub fn add_stop(&mut self, stop: StopStatus) {
-        self.keep(EventKind::Stopped, None, stop.to_string(), Some(stop));
+        let text = stop.to_string();
+        self.keep(EventKind::Stopped, None, text).stop = Some(stop);
     }
 
-    fn keep(
-        &mut self,
-        what: EventKind,
-        domain: Option<&str>,
-        text: String,
-        stop: Option<StopStatus>,
-    ) {
+    fn keep(&mut self, what: EventKind, domain: Option<&str>, text: String) -> &mut Event {
         if self.kept.len() == Self::KEPT_MAX {
             self.kept.pop_front();
         }
@@ -559,8 +568,10 @@ impl Events {
             domain: domain.map(str::to_owned),
             what,
             text: cut(text),
-            stop,
+            stop: None,
+            logged: None,
         });
+        self.kept.back_mut().expect("it has just come")
     }
 
     /// Number of the newest one; 0 before the first.

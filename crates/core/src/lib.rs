@@ -4,7 +4,8 @@
 //! A node implements [`Node`] and describes itself in a [`Kind`](sinew_plan::catalogue::Kind); a
 //! table of [`NodeEntry`] rows is all that the core knows of nodes. [`cycle`] puts the nodes of a
 //! thread together and runs them, [`transport`] carries what crosses threads and processes,
-//! [`trace`] is what each cycle leaves behind, and [`mod@fault`] why it failed. It starts no
+//! [`trace`] is what each cycle leaves behind, [`log`] what nodes say, and [`mod@fault`] why a cycle
+//! failed. It starts no
 //! process, reads no text and serves nobody: that is the supervisor's.
 
 // So that `message!` finds the same path here as in every other crate.
@@ -17,6 +18,7 @@ pub mod cycle;
 pub mod ends;
 pub mod fault;
 pub mod halt;
+pub mod log;
 mod mappings;
 pub mod message;
 pub mod node;
@@ -31,6 +33,7 @@ pub mod trace;
 pub mod transport;
 
 pub use fault::{Cause, Fault};
+pub use log::Level;
 pub use message::{Flag, Message, Real};
 pub use node::{Cycle, Fresh, Io, Node, NodeEntry, NodeFixture, Parameters};
 pub use refusal::{Made, Refusal};

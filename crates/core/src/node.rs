@@ -1,6 +1,7 @@
 //! What a node is, and what it sees: its ports, its parameters, the cycle.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,11 +10,13 @@ use sinew_plan::plan::{Domain, End, Link, NOWHERE, Node as PlanNode, Plan};
 use sinew_plan::{Item, Span};
 
 use crate::fault::Fault;
+use crate::log::{self, Level};
 use crate::message::Message;
 pub use crate::slots::Fresh;
 use crate::slots::{Slot, Slots};
 
-/// A cyclic node. After `start` it neither allocates, locks, logs nor calls the kernel.
+/// A cyclic node. After `start` it neither allocates, locks, prints nor calls the kernel; what it has
+/// to say it says by [`Cycle::log`].
 pub trait Node: Send {
     /// Once, before the first cycle, in the domain's process; may allocate and take its time.
     fn start(&mut self) -> Result<(), Fault> {
@@ -69,6 +72,10 @@ pub struct Cycle {
     /// The graph is stopping: actuators now get their safe values.
     pub stopping: bool,
     finished: Cell<bool>,
+    /// Place in its thread of the node that is at work.
+    pub(crate) place: Cell<usize>,
+    /// Where lines go; `None`: nowhere. Its own memory, so that nothing moves when this does.
+    lines: RefCell<Option<Box<log::Writer>>>,
 }
 
 impl Cycle {
@@ -85,6 +92,58 @@ impl Cycle {
     /// Whether a node called [`Cycle::finish`].
     pub fn is_finished(&self) -> bool {
         self.finished.get()
+    }
+
+    /// Says something, which becomes an event of the run: in its output, in `sinew log`, on the page
+    /// and in recordings, with the node and the number of this cycle. Each number takes the place of
+    /// a `{}` in the text, or of a `{:.3}` with so many digits; that is done by who reads it. A text
+    /// longer than [`TEXT_MAX`](log::TEXT_MAX) bytes is cut, numbers past [`log::NUMBERS_MAX`] are
+    /// left out.
+    ///
+    /// It takes some 100 ns, never waits, allocates nothing and calls no kernel. What was said
+    /// stands, whatever becomes of the process after that. Of one node ten lines in ten seconds are
+    /// kept: say it on a change, not in every cycle. Outside of a run nobody hears it but the
+    /// [`NodeFixture`] and who took [`Cycle::heard`].
+    ///
+    /// ```
+    /// # use sinew_core::{Cycle, Level};
+    /// # fn check(cycle: &Cycle, angle_rad: f64, angle_rad_max: f64) {
+    /// cycle.log(Level::Warning, "the load swings {:.2} rad, more than {}", &[angle_rad, angle_rad_max]);
+    /// # }
+    /// ```
+    // Out of line: seldom needed, and a node is faster small.
+    #[cold]
+    #[inline(never)]
+    pub fn log(&self, level: Level, text: &str, numbers: &[f64]) {
+        // Nothing in there calls anything that could be here already.
+        if let Ok(mut lines) = self.lines.try_borrow_mut()
+            && let Some(lines) = lines.as_mut()
+        {
+            lines.write(self.number, self.place.get(), level, text, numbers);
+        }
+    }
+
+    /// Brings what [`Cycle::log`] needs into memory: it may run for the first time in a cycle.
+    pub fn rehearse_log() {
+        if let Ok((cycle, _)) = Cycle::heard(0, 1) {
+            cycle.log(Level::Info, "rehearsed", &[0.0]);
+        }
+    }
+
+    /// The same cycle, whose lines go there.
+    #[must_use]
+    pub fn logging(self, lines: log::Writer) -> Cycle {
+        Cycle { lines: RefCell::new(Some(Box::new(lines))), ..self }
+    }
+
+    /// A cycle for an executor of one's own, and where the lines of its nodes can be read; for all
+    /// cycles if it is used again with another number.
+    ///
+    /// # Errors
+    /// What the kernel says to 96 KiB.
+    pub fn heard(number: u64, period_ns: u64) -> io::Result<(Cycle, log::Reader)> {
+        let (writer, reader) = log::open_here()?;
+        Ok((Cycle::new(number, period_ns).logging(writer), reader))
     }
 
     /// Nominal spacing, s.
@@ -355,6 +414,7 @@ pub struct NodeFixture {
     values: Vec<f64>,
     /// The cycle that comes next.
     pub cycle: Cycle,
+    lines: log::Reader,
 }
 
 impl NodeFixture {
@@ -370,8 +430,10 @@ impl NodeFixture {
         let ports = kind.ports.iter().map(|port| slots.add(port.message.size)).collect();
         let wiring = Wiring::new(kind, ports, 0);
         let values = vec![0.0; wiring.signals_end()];
-        let cycle = Cycle::new(0, parameters.period_ns);
-        Ok(NodeFixture { node, kind, slots, wiring, values, cycle })
+        let heard = Cycle::heard(0, parameters.period_ns);
+        let (cycle, lines) =
+            heard.map_err(|error| crate::fault!("no memory for lines: {error}"))?;
+        Ok(NodeFixture { node, kind, slots, wiring, values, cycle, lines })
     }
 
     /// Puts a new message on input port `port`.
@@ -436,6 +498,14 @@ impl NodeFixture {
     /// The numbers of signal `signal`.
     pub fn signal(&self, signal: usize) -> &[f64] {
         &self.values[self.wiring.signals[signal]..self.wiring.signals[signal + 1]]
+    }
+
+    /// What the node has [logged](Cycle::log) since the last call, as text; of more than
+    /// [`log::LINES_MAX`] lines the newest.
+    pub fn lines(&mut self) -> Vec<(Level, String)> {
+        let mut lines = Vec::new();
+        self.lines.read(&mut |line| lines.push((line.level(), line.to_string())));
+        lines
     }
 
     /// Whether the node says that the machine behind it stands still.

@@ -49,6 +49,8 @@ pub(crate) struct Open {
     pub(crate) bell: RawFd,
     /// One for each thread of a realtime domain.
     pub(crate) traces: Vec<RawFd>,
+    /// The same: where its nodes log.
+    pub(crate) lines: Vec<RawFd>,
     /// One for each node of a service domain.
     pub(crate) counters: Vec<RawFd>,
     /// Of a service that observes: domain, thread and descriptor of each trace, for reading only.
@@ -96,7 +98,8 @@ impl Launch {
 impl Open {
     pub(crate) fn all(&self) -> Vec<RawFd> {
         let mut all = vec![self.board, self.bell];
-        all.extend(self.traces.iter().chain(&self.counters).chain(&self.supervisor));
+        all.extend(self.traces.iter().chain(&self.lines).chain(&self.counters));
+        all.extend(self.supervisor);
         all.extend(self.observed.iter().map(|&(_, _, number)| number));
         all.extend(self.profile.map(|(file, _)| file));
         all.extend(self.carve_out);
@@ -173,6 +176,7 @@ mod tests {
                 board: 5,
                 bell: 11,
                 traces: vec![6, 7],
+                lines: vec![21, 22],
                 counters: vec![12],
                 observed: vec![(0, 1, 13)],
                 supervisor: Some(14),

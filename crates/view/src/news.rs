@@ -30,7 +30,9 @@ fn line(event: &Event) -> String {
     let Event { what, text, .. } = event;
     let what = what.word().replace('_', " ");
     match &event.domain {
-        Some(domain) if event.what == EventKind::Address => format!("{domain}: {text}"),
+        Some(domain) if matches!(event.what, EventKind::Address | EventKind::Log) => {
+            format!("{domain}: {text}")
+        }
         Some(domain) => format!("{domain}: {what}: {text}"),
         None if event.what == EventKind::Edited => format!("the graph was edited: {text}"),
         None if event.what == EventKind::EditRefused => format!("the edit is refused: {text}"),

@@ -96,6 +96,8 @@ impl Executor {
                 values: &mut self.values,
                 cycle: cycle.number,
             };
+            // Whose lines come now.
+            cycle.place.set(step.place);
             self.updating = true;
             let before = allocations();
             step.node.update(&mut io, cycle)?;

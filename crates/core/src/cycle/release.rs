@@ -12,6 +12,7 @@ use crate::board::FaultAt;
 use crate::clock::{Clock, Moment, now_ns, sleep_until};
 use crate::fault::{Cause, Fault};
 use crate::halt::Halt;
+use crate::log;
 use crate::node::Cycle;
 use crate::pace::Pace;
 use crate::panics;
@@ -123,15 +124,15 @@ pub fn code_of_faults() -> [usize; 10] {
 }
 
 impl Cyclic {
-    /// The loop of one thread.
+    /// The loop of one thread, whose nodes log to `lines`.
     pub fn new(
         executor: Executor,
         release: ReleaseSource,
         times: CycleTimes,
-        trace: trace::Writer,
+        (trace, lines): (trace::Writer, log::Writer),
         halt: Arc<Halt>,
     ) -> Cyclic {
-        let (clock, cycle) = (executor.clock, Cycle::new(0, times.period_ns));
+        let (clock, cycle) = (executor.clock, Cycle::new(0, times.period_ns).logging(lines));
         let (next_ns, overruns, stopping_since_ns) = (0, 0, None);
         Cyclic {
             executor,

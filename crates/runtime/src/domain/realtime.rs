@@ -8,16 +8,19 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use rustix::thread::gettid;
+use sinew_core::Cycle;
 use sinew_core::board::{Board, BoardState, FaultAt};
 use sinew_core::clock::{Clock, now_ns};
 use sinew_core::cycle::assemble::{Assembly, Carriers, Wrap};
 use sinew_core::cycle::release::{CycleTimes, Cyclic, STOP_PERIODS_MAX, code_of_faults};
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::halt::Halt;
+use sinew_core::log;
 use sinew_core::panics;
 use sinew_core::privileges::{Asked, lock_memory, obtain};
 use sinew_core::sys::{Region, adopt, let_go_of_code};
 use sinew_core::trace;
+use sinew_link::RegionError;
 use sinew_spec::plan::Realtime;
 
 use super::injected::Injections;
@@ -46,19 +49,23 @@ pub(super) fn run(
     let wrap = (!launch.injections.is_empty()).then_some(&injections as &dyn Wrap);
     let table = &kinds.nodes;
     let assembly = Assembly { plan, table, base: &launch.spec.base, clock, wrap };
-    for (at, &descriptor) in launch.open.traces.iter().enumerate() {
+    let map = |number| {
+        adopt(number).and_then(Region::map).map_err(system("cannot map what cycles leave behind"))
+    };
+    let refused = |error: RegionError| at_start(Fault::new(Cause::System, format_args!("{error}")));
+    for (at, (&trace, &lines)) in launch.open.traces.iter().zip(&launch.open.lines).enumerate() {
         let (mut executor, release) = assembly.thread(launch.domain, at, &mut ends)?;
         executor.begin_life(launch.life);
-        let region =
-            adopt(descriptor).and_then(Region::map).map_err(system("cannot map a trace"))?;
-        let trace = trace::Writer::attach(region, executor.record(), domain.period_ns, launch.pace);
-        let trace =
-            trace.map_err(|error| at_start(Fault::new(Cause::System, format_args!("{error}"))))?;
+        let (record, period_ns) = (executor.record(), domain.period_ns);
+        let trace = trace::Writer::attach(map(trace)?, record, period_ns, launch.pace);
+        let trace = trace.map_err(refused)?;
+        let lines = log::Writer::attach(map(lines)?).map_err(refused)?;
         let times = CycleTimes::of(domain, launch.pace);
-        made.push(Cyclic::new(executor, release, times, trace, Arc::clone(halt)));
+        made.push(Cyclic::new(executor, release, times, (trace, lines), Arc::clone(halt)));
     }
     process.heed_signal()?;
     panics::rehearse();
+    Cycle::rehearse_log();
     lock_memory(&code_of_faults());
     // The first reading finds the kernel's fast clock, with a system call that no cycle may make.
     now_ns();

@@ -2,6 +2,7 @@
 //! a whole.
 
 mod domain;
+mod lines;
 mod thread;
 
 use std::io;
@@ -115,7 +116,7 @@ impl Core {
         waits.extend(alive.map(|domain| PollFd::new(&domain.process, PollFlags::IN)));
     }
 
-    /// Hands every new record to `each`, and makes events of what the domains print.
+    /// Hands every new record to `each`, and makes events of what the nodes log and print.
     pub(super) fn read(
         &mut self,
         plan: &Plan,
@@ -128,6 +129,7 @@ impl Core {
                 each(ThreadId { domain: at, thread }, record);
             });
             domain.listen();
+            domain.read_lines(&plan.domains[at].name, events);
             domain.read_output(&plan.domains[at].name, events);
         }
     }

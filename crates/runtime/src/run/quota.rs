@@ -1,41 +1,66 @@
-//! How many events a service can make in a second. One that writes or asks without end must not
+//! How many events one that speaks can make in a time. One that writes or asks without end must not
 //! drive out what the others have to say.
 
 use sinew_control::status::{EventKind, Events};
 
 /// So many a second are kept; what is more is counted, and the count told.
 const EVENTS_PER_S_MAX: u64 = 50;
+const S_NS: u64 = 1_000_000_000;
 
-/// What a service has to say, no more than is bearable.
+/// What somebody has to say, no more than is bearable.
 pub(super) struct Quota {
     /// What it is counted in, in the plural.
-    what: &'static str,
-    /// End of the second under way.
+    what: String,
+    /// So many are kept in each time of this length.
+    most: u64,
+    time_ns: u64,
+    /// End of the time under way.
     until_ns: u64,
     /// So many in it.
     count: u64,
 }
 
 impl Quota {
-    pub(super) fn of(what: &'static str) -> Quota {
-        Quota { what, until_ns: 0, count: 0 }
+    /// Fifty a second.
+    pub(super) fn of(what: &str) -> Quota {
+        Quota::new(what.into(), EVENTS_PER_S_MAX, S_NS)
     }
 
-    /// A second is over: says how much was left out in it.
+    /// So many in so long.
+    pub(super) fn new(what: String, most: u64, time_ns: u64) -> Quota {
+        Quota { what, most, time_ns, until_ns: 0, count: 0 }
+    }
+
+    /// If the time is over, says how much was left out in it.
     pub(super) fn look(&mut self, now_ns: u64, name: &str, events: &mut Events) {
-        if now_ns < self.until_ns {
-            return;
+        if now_ns >= self.until_ns {
+            self.tell(name, events);
+            self.until_ns = now_ns + self.time_ns;
         }
-        let over = self.count.saturating_sub(EVENTS_PER_S_MAX);
+    }
+
+    /// Says how much was left out since that was said last, and begins anew.
+    pub(super) fn tell(&mut self, name: &str, events: &mut Events) {
+        let over = self.count.saturating_sub(self.most);
         if over > 0 {
             let text = format!("{over} more {}, which are not kept", self.what);
             events.add(EventKind::Note, Some(name), text);
         }
-        (self.until_ns, self.count) = (now_ns + 1_000_000_000, 0);
+        self.count = 0;
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.count > EVENTS_PER_S_MAX
+        self.count > self.most
+    }
+
+    pub(super) fn count(&mut self, count: u64) {
+        self.count += count;
+    }
+
+    /// Counts one; whether it is kept.
+    pub(super) fn takes_one(&mut self) -> bool {
+        self.count(1);
+        !self.is_over()
     }
 
     /// Makes an event of it; whether it is kept.
@@ -46,10 +71,10 @@ impl Quota {
         text: &str,
         events: &mut Events,
     ) -> bool {
-        self.count += 1;
-        if !self.is_over() {
+        let is_kept = self.takes_one();
+        if is_kept {
             events.add(what, domain, text);
         }
-        !self.is_over()
+        is_kept
     }
 }

@@ -4,13 +4,17 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Write, stderr, stdout};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::ftruncate;
 use rustix::mm::munlockall;
+use rustix::process::{Signal as KernelSignal, getpid, kill_process};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal};
 use sinew_core::sys::let_go_of_code;
-use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, fault, message};
+use sinew_core::{
+    Cycle, Fault, Fresh, Io, Level, Message, Node, NodeEntry, Parameters, fault, message,
+};
 use sinew_flow::FlowEntry;
 use sinew_flow::Make;
 use sinew_runtime::Kinds;
@@ -70,6 +74,13 @@ const FAILURES: &[&str] = &[
     "print",
     "take_back",
     "flood",
+    "log",
+    "log_flood",
+    "log_and_fail",
+    "log_and_panic",
+    "log_and_abort",
+    "log_and_kill",
+    "spoil_lines",
     "slow",
     "stall",
     "abort",
@@ -117,6 +128,7 @@ impl Source {
             // Without optimisation each text has code of its own. It is this node's, so its page is
             // not among those that the core has in memory: it is once the code has run.
             "error" => drop(told_to_fail(0)),
+            "log" => says(&Cycle::default()),
             _ => {}
         }
         Source {
@@ -129,6 +141,35 @@ impl Source {
 
 fn told_to_fail(cycle: u64) -> Fault {
     fault!("told to fail in cycle {cycle}")
+}
+
+fn says(cycle: &Cycle) {
+    cycle.log(Level::Warning, "told to log {:.1}", &[cycle.number as f64]);
+}
+
+/// What comes right after a line, by the failure's name.
+fn end_after_line(failure: &str) -> Result<(), Fault> {
+    match failure {
+        "log_and_fail" => Err(fault!("told to fail after a line")),
+        "log_and_panic" => panic!("told to panic after a line"),
+        "log_and_abort" => std::process::abort(),
+        "log_and_kill" => {
+            kill_process(getpid(), KernelSignal::KILL).expect("it lands");
+            unreachable!("it is dead");
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Overwrites what this process has of regions for lines.
+fn spoil_lines() {
+    for entry in std::fs::read_dir("/proc/self/map_files").into_iter().flatten().flatten() {
+        let is_it = |path: &Path| path.to_string_lossy().contains("memfd:sinew-log");
+        if std::fs::read_link(entry.path()).is_ok_and(|path| is_it(&path)) {
+            let file = OpenOptions::new().write(true).open(entry.path()).expect("our own memory");
+            file.write_all_at(&[0x5a; 8192], 0).expect("nothing refuses it");
+        }
+    }
 }
 
 impl Node for Source {
@@ -160,6 +201,14 @@ impl Node for Source {
                     ftruncate(stdout(), 0).expect_err("what is written stays");
                 }
                 "flood" => (0..100).for_each(|at| println!("{at:->500}")),
+                "log" if cycle.number > self.fail_at => {}
+                "log_flood" => (0..500).for_each(|_| says(cycle)),
+                "log" => says(cycle),
+                said if said.starts_with("log") => {
+                    says(cycle);
+                    end_after_line(said)?;
+                }
+                "spoil_lines" => spoil_lines(),
                 "abort" => std::process::abort(),
                 "panic_in_at_rest" | "allocate_in_at_rest" | "panic_in_stop" => {}
                 "yield" => std::thread::yield_now(),
@@ -245,6 +294,7 @@ static MOTOR: Kind = Kind {
     parameters: &[
         whole("coast_cycles", "0"),
         whole("exit_at", "0"),
+        whole("log_at", "0"),
         // File that holds what the motor did last; for when nobody else is left to say so.
         Parameter::new("witness", ParameterType::Text).or(""),
     ],
@@ -258,6 +308,7 @@ static MOTOR: Kind = Kind {
 struct Motor {
     coast_cycles: u64,
     exit_at: u64,
+    log_at: u64,
     still_for: u64,
     witness: Option<File>,
 }
@@ -269,6 +320,7 @@ impl Motor {
         Motor {
             coast_cycles: parameters.integer("coast_cycles") as u64,
             exit_at: parameters.integer("exit_at") as u64,
+            log_at: parameters.integer("log_at") as u64,
             still_for: 0,
             witness: (!witness.is_empty()).then(|| open(witness)),
         }
@@ -281,6 +333,9 @@ impl Node for Motor {
             std::process::exit(0);
         }
         let command = *io.read::<Command>(0);
+        if self.log_at > 0 && cycle.number == self.log_at {
+            cycle.log(Level::Info, "moves with {}", &[command.velocity]);
+        }
         self.still_for = if command.velocity == 0.0 { self.still_for + 1 } else { 0 };
         io.signal(0)[0] = command.velocity;
         io.signal(1)[0] = f64::from(u8::from(io.fresh(0) == Fresh::Safe));

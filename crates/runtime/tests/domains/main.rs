@@ -17,6 +17,7 @@ mod hold;
 mod hostile_services;
 mod kinds;
 mod links;
+mod logged;
 mod placed;
 mod printed;
 mod quiet;
@@ -106,6 +107,11 @@ const TESTS: &[Test] = tests![
     printed::what_a_cyclic_node_prints_is_an_event,
     printed::what_was_printed_cannot_be_taken_back,
     printed::a_flood_of_output_is_cut_and_counted,
+    logged::what_a_cyclic_node_logs_is_an_event,
+    logged::a_line_names_its_node_among_those_of_its_thread,
+    logged::what_was_logged_before_a_fault_stands_before_it,
+    logged::a_flood_of_lines_is_cut_and_counted,
+    logged::a_region_of_lines_that_is_overwritten_harms_nobody,
     counted::a_run_that_is_looked_at_seldom_loses_no_record,
     counted::cycles_are_counted_though_their_records_are_lost,
     counted::outputs_that_were_safe_before_say_so,

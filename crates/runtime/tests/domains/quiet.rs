@@ -23,7 +23,6 @@ domains: {control: {realtime: {period: 1ms}}}
 nodes:
   - kind: source
     fail_at: FAIL_AT
-    failure: allocate
     ports: {out: [{name: relay, port: in}]}
   - {kind: relay, ports: {out: [{name: motor, port: in}]}}
   - kind: motor
@@ -32,17 +31,19 @@ nodes:
 ";
 
 pub(crate) fn a_cycle_allocates_nothing() {
-    assert_eq!(allocations(0), 0);
-    assert_eq!(allocations(1), 999, "the proof does not notice an allocation");
+    assert_eq!(allocations("0"), 0);
+    assert_eq!(allocations("1\n    failure: log_flood"), 0, "lines");
+    let noticed = allocations("1\n    failure: allocate");
+    assert_eq!(noticed, 999, "the proof does not notice an allocation");
 }
 
-/// Allocations in 1000 cycles whose source allocates from cycle `fail_at` on, if that is not 0.
-fn allocations(fail_at: u32) -> u64 {
-    let text = FUSED.replace("FAIL_AT", &fail_at.to_string());
+/// Allocations in 1000 cycles whose source fails so, in a way that goes on.
+fn allocations(fail_at: &str) -> u64 {
+    let text = FUSED.replace("FAIL_AT", fail_at);
     let plan = request(&text).plan;
     let executor = Executor::fused(&plan, kinds::NODES, Path::new("."));
     let mut executor = executor.expect("the nodes are good");
-    let mut cycle = Cycle::new(0, 1_000_000);
+    let (mut cycle, _lines) = Cycle::heard(0, 1_000_000).expect("memory");
     let before = sys::allocations();
     while cycle.number < 1000 {
         executor.cycle(&cycle, u64::MAX).expect("nothing fails");
@@ -72,8 +73,10 @@ pub(crate) fn a_cycle_makes_no_system_call() {
         println!("skipped: it needs {missing}");
         return;
     }
-    for (thread, calls) in traced_calls("none") {
-        assert!(calls.is_empty(), "thread {thread} calls the kernel in its cycles: {calls:?}");
+    for failure in ["none", "log_flood"] {
+        for (thread, calls) in traced_calls(failure) {
+            assert!(calls.is_empty(), "{failure}: thread {thread} calls the kernel: {calls:?}");
+        }
     }
     let noticed = traced_calls("yield");
     let yields = noticed.values().flatten().filter(|call| call.contains("sched_yield"));
@@ -91,6 +94,8 @@ pub(crate) fn a_cycle_finds_its_memory() {
         return;
     };
     assert_eq!(none, [0, 0], "page faults in the cycles of each domain");
+    let logs = faults("fail_at: 100, failure: log,");
+    assert_eq!(logs, Some(vec![0, 0]), "page faults of a node that logs for the first time");
     let noticed = faults("fail_at: 1, failure: let_go_of_code,").expect("it may be locked");
     assert!(noticed[0] > 100, "the proof does not notice page faults: {noticed:?}");
     let falls_back =

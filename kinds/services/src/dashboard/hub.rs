@@ -107,6 +107,7 @@ impl Hub {
             status: None,
             figures: None,
             stop: None,
+            logged: None,
             events: VecDeque::new(),
             missed: 0,
         };

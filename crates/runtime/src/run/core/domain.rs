@@ -11,8 +11,9 @@ use sinew_core::clock::{Clock, now_ns};
 use sinew_core::cycle::release::{REST_NS_MAX, STOP_PERIODS_MAX};
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::trace::Record;
-use sinew_spec::plan::Realtime;
+use sinew_spec::plan::{Realtime, Thread as PlannedThread};
 
+use super::lines::Lines;
 use super::thread::Thread;
 use crate::confine::Confinement;
 use crate::launch::Open;
@@ -47,9 +48,13 @@ impl Domain {
         spawner: &Spawner<'_>,
     ) -> io::Result<Domain> {
         let request = spawner.request;
-        let records = planned.threads.iter().map(|it| Record::of(&request.plan, &it.nodes));
-        let open = |record| Thread::open(&record, planned.period_ns, request.pace);
-        let threads = records.map(open).collect::<io::Result<Vec<_>>>()?;
+        let (plan, period_ns) = (&request.plan, planned.period_ns);
+        let open = |thread: &PlannedThread| {
+            let names = thread.nodes.iter().map(|&node| &*plan.nodes[node].name);
+            let (record, lines) = (Record::of(plan, &thread.nodes), Lines::open(names)?);
+            Thread::open(&record, lines, period_ns, request.pace)
+        };
+        let threads = planned.threads.iter().map(open).collect::<io::Result<Vec<_>>>()?;
         let output = MemoryFile::open()?;
         let process = spawn(at, &confinement, &threads, &output, bell, spawner)?;
         Ok(Domain {
@@ -57,7 +62,7 @@ impl Domain {
             confinement,
             threads,
             output,
-            period_ns: planned.period_ns,
+            period_ns,
             charge: None,
             told: BoardState::Starting,
             told_end: false,
@@ -109,6 +114,12 @@ impl Domain {
 
     fn silent_ns_max(&self) -> u64 {
         SILENT_NS_MAX.max(SILENT_PERIODS_MAX * self.period_ns)
+    }
+
+    /// Makes events of what its nodes have logged.
+    pub(super) fn read_lines(&mut self, name: &str, events: &mut Events) {
+        let has_ended = self.has_ended();
+        self.threads.iter_mut().for_each(|it| it.lines.read(name, has_ended, events));
     }
 
     /// Makes events of what it has printed.
@@ -164,7 +175,7 @@ impl Domain {
     /// Makes events of what it, named `name`, has come to. What its end means is known once the
     /// core stops: it may have come too early.
     pub(crate) fn tell(&mut self, name: &str, core_stops: bool, events: &mut Events) {
-        let (name, state) = (Some(name), self.state());
+        let (domain, name, state) = (name, Some(name), self.state());
         if state != mem::replace(&mut self.told, state) {
             match state {
                 BoardState::Ready => events.add(EventKind::Ready, name, "waits for the others"),
@@ -176,6 +187,8 @@ impl Domain {
         let fault = self.fault();
         let has_ended = fault.is_some() || self.has_ended() && core_stops;
         if has_ended && !mem::replace(&mut self.told_end, true) {
+            // What was logged before it stands before it.
+            self.read_lines(domain, events);
             match fault {
                 Some(at) => events.add(EventKind::Faulted, name, at.fault.to_string()),
                 None => events.add(EventKind::Note, name, "has stopped in order"),
@@ -218,5 +231,6 @@ fn spawn(
     spawner: &Spawner<'_>,
 ) -> io::Result<Process> {
     let (bell, traces) = (bell.as_fd().as_raw_fd(), threads.iter().map(Thread::trace).collect());
-    spawner.spawn(at, confinement, Open { bell, traces, ..Open::default() }, output.ends()?)
+    let lines = threads.iter().map(|thread| thread.lines.region()).collect();
+    spawner.spawn(at, confinement, Open { bell, traces, lines, ..Open::default() }, output.ends()?)
 }

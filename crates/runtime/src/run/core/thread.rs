@@ -9,6 +9,7 @@ use sinew_core::pace::Pace;
 use sinew_core::sys::Region;
 use sinew_core::trace::{self, Record, Totals};
 
+use super::lines::Lines;
 use crate::run::doors::number;
 
 pub(crate) struct Thread {
@@ -16,6 +17,7 @@ pub(crate) struct Thread {
     /// The same for reading only: for services that observe.
     shown: OwnedFd,
     reader: trace::Reader,
+    pub(super) lines: Lines,
     pub(crate) heard_ns: u64,
     pub(crate) counts: Counts,
     /// Records that were lost in the lives before.
@@ -41,11 +43,16 @@ pub(crate) struct Counts {
 
 impl Thread {
     /// With a trace for such records.
-    pub(super) fn open(record: &Record, period_ns: u64, pace: Pace) -> io::Result<Thread> {
+    pub(super) fn open(
+        record: &Record,
+        lines: Lines,
+        period_ns: u64,
+        pace: Pace,
+    ) -> io::Result<Thread> {
         let (trace, reader) = trace::open(record, period_ns, pace)?;
         let shown = trace.read_only()?;
         let (heard_ns, counts, lost_before) = (u64::MAX, Counts::default(), 0);
-        Ok(Thread { trace, shown, reader, heard_ns, counts, lost_before })
+        Ok(Thread { trace, shown, reader, lines, heard_ns, counts, lost_before })
     }
 
     /// A new life of the core leaves its records where the last one did.
@@ -125,7 +132,8 @@ mod tests {
     use sinew_core::trace::CycleHead;
 
     fn thread(record: &Record) -> (Thread, trace::Writer) {
-        let thread = Thread::open(record, 100_000, Pace::AsPlanned).expect("memfd");
+        let lines = Lines::open([].into_iter()).expect("memfd");
+        let thread = Thread::open(record, lines, 100_000, Pace::AsPlanned).expect("memfd");
         let trace = thread.trace.clone();
         let writer = trace::Writer::attach(trace, record, 100_000, Pace::AsPlanned);
         (thread, writer.expect("the same shape"))
