@@ -109,7 +109,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         "crates/recording/src",
         &[
             &["disk", "fixture", "format", "messages", "schema"],
-            &["clock", "cycle", "summary"],
+            &["clock", "cycle", "event", "summary"],
             &["read", "topics"],
             &["mend", "writer"],
             &["recording"],

@@ -8,6 +8,7 @@
 //! - topic `/<node>/<port>`: each new message of a tap (`sinew_core::trace::taps`);
 //! - topic `/<domain>/<thread>/cycle`: each cycle of the thread, see [`cycle`](super::cycle);
 //! - topic `/@clock/<host>`: how the clock of another host stands, see [`clock`](super::clock);
+//! - topic `/@events`: what happened, see [`event`](super::event);
 //! - metadata [`GAP`]: a [`RecordedGap`], cycles that are missing, and why.
 //!
 //! Times of messages: `log_time` is the start of their cycle and `publish_time` its release, in

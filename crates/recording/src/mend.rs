@@ -16,7 +16,6 @@ use mcap::records::{
 };
 use mcap::{Channel, MAGIC, Schema, Summary};
 
-use super::cycle::CycleLayout;
 use super::disk::Disk;
 use super::format::{HEAD, LIBRARIES, PartHead};
 use super::read::{beginning, chunk};
@@ -208,7 +207,7 @@ impl Scan {
         }
     }
 
-    /// Number of the newest cycle of a thread, by the topic of its cycles.
+    /// Number of the newest message of a topic, which `number` takes from its `sequence` and data.
     ///
     /// # Errors
     /// What the system says to reading the file.
@@ -216,7 +215,7 @@ impl Scan {
         &self,
         file: &File,
         topic: &str,
-        layout: &CycleLayout,
+        number: &dyn Fn(u32, &[u8]) -> Option<u64>,
     ) -> io::Result<Option<u64>> {
         let topic = self.summary.channels.values().find(|row| row.topic == topic);
         let Some(id) = topic.map(|topic| topic.id) else { return Ok(None) };
@@ -227,7 +226,7 @@ impl Scan {
                 if let Record::Message { header, data } = record
                     && header.channel_id == id
                 {
-                    newest = layout.read(data).map(|cycle| cycle.past.number);
+                    newest = number(header.sequence, data);
                 }
                 ControlFlow::Continue(())
             })?;

@@ -9,12 +9,12 @@ use sinew_core::trace::{Tap, taps};
 use sinew_spec::plan::{End, Plan};
 
 use super::schema::{schema_name, schema_text};
-use super::{clock, cycle};
+use super::{clock, cycle, event};
 
 /// What a file says of a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicHead {
-    /// `/<node>/<port>`, `/<domain>/<thread>/cycle` or `/@clock/<host>`.
+    /// `/<node>/<port>`, `/<domain>/<thread>/cycle`, `/@clock/<host>` or `/@events`.
     pub name: String,
     /// Name and text of the schema of its messages.
     pub schema: (String, String),
@@ -78,6 +78,20 @@ pub fn clock_topics(plan: &Plan) -> Vec<TopicHead> {
         metadata: rows([("clock_of", host.clone())]),
     };
     others.filter(|_| own.is_some()).map(of).collect()
+}
+
+/// The topic of what happened.
+pub fn event_topic() -> TopicHead {
+    TopicHead {
+        name: event::TOPIC.into(),
+        schema: (event::SCHEMA.into(), event::SCHEMA_TEXT.into()),
+        metadata: BTreeMap::new(),
+    }
+}
+
+/// Whether a topic is about the run, and not of its core: a replay needs none.
+pub(crate) fn is_beside(topic: &str) -> bool {
+    topic.starts_with("/@")
 }
 
 fn thread_rows(plan: &Plan, id: ThreadId) -> [(&'static str, String); 2] {

@@ -4,11 +4,11 @@
 //! puts them into parts; `earlier` mends what a kill has left. What stands in the files:
 //! `sinew_recording::format`.
 
-mod clocks;
 mod earlier;
 mod folder;
 mod gather;
 mod opening;
+mod told;
 mod writer;
 
 use std::fs::{self, File};
@@ -24,11 +24,11 @@ use sinew_recording::topics::cycle_topic;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo, Watch};
 use sinew_spec::plan::{Node, Plan};
 
-use self::clocks::Clocks;
 use self::earlier::{CycleTopic, Earlier};
 use self::folder::{Folder, Refused};
 use self::gather::Gather;
 use self::opening::opening;
+use self::told::{Row, Told};
 use self::writer::{Parts, Rotation, SLOW, Writer};
 use crate::tell;
 
@@ -43,8 +43,8 @@ const LINE: Duration = Duration::from_secs(1);
 pub const INFO: Kind = Kind {
     name: "recorder",
     runs_in: RunsIn::Observer,
-    doc: "Writes every message of every link of the core, and every cycle of every realtime \
-          thread, to MCAP files, which Foxglove opens and 'sinew replay' feeds back. The core \
+    doc: "Writes every message of every link of the core, every cycle of every realtime \
+          thread, and what happens in the run, to MCAP files, which Foxglove opens and 'sinew replay' feeds back. The core \
           neither waits for it nor knows of it: it reads what cycles leave behind, which lasts for \
           two seconds. What it was too slow for, or the disk too full, it counts, says and marks \
           in the file. A part that was broken off is mended at the next start. A folder that \
@@ -166,8 +166,7 @@ fn folder_of(node: &Node) -> PathBuf {
 /// A recording while it is made.
 struct Ongoing {
     gather: Gather,
-    /// Of the part of a host.
-    clocks: Option<Clocks>,
+    told_by: Told,
     writer: Writer,
     /// Cycles dropped because the disk was too slow, and lost because this process was; and what
     /// was said of them when.
@@ -195,16 +194,14 @@ impl Ongoing {
         let mut parts = Parts::new(opening, folder, rotation);
         parts.begin_first(gather.life().unwrap_or(known)).map_err(wrong)?;
         let writer = Writer::start(parts).map_err(wrong)?;
-        let clocks = Clocks::of(io.watch()).map_err(wrong)?;
-        Ok(Ongoing { gather, clocks, writer, dropped: 0, told, told_at: Instant::now() })
+        let told_by = Told::begin(io.watch(), earlier.event).map_err(wrong)?;
+        Ok(Ongoing { gather, told_by, writer, dropped: 0, told, told_at: Instant::now() })
     }
 
     /// Takes what has come since the last look; whether there was anything.
     fn look(&mut self, watch: &mut Watch) -> bool {
         let any = self.gather.look(watch);
-        if let Some(clocks) = self.clocks.as_ref().filter(|_| any) {
-            clocks.rows().for_each(|(host, clock)| self.gather.note_clock(&host, clock));
-        }
+        self.told_by.rows().for_each(|row| note(&mut self.gather, &row));
         self.hand_over();
         if self.told_at.elapsed() >= LINE {
             self.tell(watch);
@@ -241,8 +238,16 @@ impl Ongoing {
 
     /// Writes the rest and finishes the part.
     fn end(mut self, beat: impl FnMut()) {
+        self.told_by.end().for_each(|row| note(&mut self.gather, &row));
         let last = std::iter::from_fn(|| self.gather.ready(true));
         self.writer.end(last, beat);
+    }
+}
+
+fn note(gather: &mut Gather, row: &Row) {
+    match row {
+        Row::Event(event) => gather.note_event(event),
+        Row::Clock(host, clock) => gather.note_clock(host, *clock),
     }
 }
 

@@ -14,11 +14,10 @@ use super::ends::{Gaps, ThreadEnd, after_reset, of_life};
 use super::graphs::Graphs;
 use super::thread::RecordedThread;
 use super::{Onlooker, Until};
-use crate::clock::is_clock;
 use crate::format::{self, GAP, RecordedGap};
 use crate::read::{self, Extent};
 use crate::recording::{Part, Recording};
-use crate::topics::{Topic, TopicContent, topics};
+use crate::topics::{Topic, TopicContent, is_beside, topics};
 
 /// Topics that nobody knows are named up to so many.
 const UNKNOWN_MAX: usize = 8;
@@ -270,7 +269,7 @@ impl<'a> Player<'a> {
     fn add_topic(&mut self, channel: &Channel) -> Result<(), Wrong> {
         let name = &channel.topic;
         let Some(at) = self.topics.iter().position(|topic| topic.head.name == *name) else {
-            if !is_clock(name) && self.unknown.len() <= UNKNOWN_MAX {
+            if !is_beside(name) && self.unknown.len() <= UNKNOWN_MAX {
                 self.unknown.insert(name.clone());
             }
             return Ok(());

@@ -107,7 +107,6 @@ impl Hub {
             status: None,
             figures: None,
             stop: None,
-            logged: None,
             events: VecDeque::new(),
             missed: 0,
         };

@@ -71,7 +71,6 @@ impl Shows {
             events_due_ns: 0,
             event: 0,
             stop: None,
-            logged: None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use sinew_recording::cycle::CycleLayout;
+use sinew_recording::event;
 use sinew_recording::format::PartHead;
 use sinew_recording::mend::{head, is_finished, scan};
 
@@ -18,6 +19,8 @@ pub(super) struct Earlier {
     pub(super) part: u32,
     /// The newest cycle of each thread.
     pub(super) last: Vec<Option<Mark>>,
+    /// Number of the newest event; 0 if there is none.
+    pub(super) event: u64,
     /// What is to be said of the parts that were not finished.
     pub(super) lines: Vec<String>,
 }
@@ -47,7 +50,7 @@ impl Earlier {
         ours.sort_by_key(|(head, _)| head.part);
         earlier.part = ours.last().map_or(0, |(head, _)| head.part);
         for (head, path) in ours.iter().rev() {
-            if earlier.last.iter().all(Option::is_some) {
+            if earlier.event > 0 && earlier.last.iter().all(Option::is_some) {
                 break;
             }
             beat();
@@ -80,15 +83,20 @@ impl Earlier {
         self.lines.push(format!("cannot read '{}': {error}", path.display()));
     }
 
-    /// Looks up the newest cycles of the threads of which none has been found.
+    /// Looks up the newest cycles of the threads of which none has been found, and event.
     fn look_up(&mut self, path: &Path, life: u32, threads: &[CycleTopic]) -> io::Result<()> {
         let Some(file) = open(path, false)? else { return Ok(()) };
         let Some(scan) = scan(&file)? else { return Ok(()) };
         for (last, (topic, layout)) in self.last.iter_mut().zip(threads) {
             if last.is_none() {
-                let number = scan.newest(&file, topic, layout)?;
+                let number = |_, data: &[u8]| Some(layout.read(data)?.past.number);
+                let number = scan.newest(&file, topic, &number)?;
                 *last = number.map(|number| Mark { life, number });
             }
+        }
+        if self.event == 0 {
+            let number = |sequence, _: &[u8]| Some(u64::from(sequence));
+            self.event = scan.newest(&file, event::TOPIC, &number)?.unwrap_or(0);
         }
         Ok(())
     }

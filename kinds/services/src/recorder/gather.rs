@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use sinew_control::status::HostClock;
+use sinew_control::status::{Event, HostClock};
 use sinew_core::clock::Clock;
 use sinew_core::trace::{Record, ThreadId};
-use sinew_recording::clock;
 use sinew_recording::cycle::CycleLayout;
 use sinew_recording::format::{CDR_HEAD, RecordedGap};
 use sinew_recording::messages::{Messages, Stamp};
 use sinew_recording::topics::{Topic, TopicContent, clock_topics, topics};
+use sinew_recording::{clock, event};
 use sinew_runtime::Watch;
 
 /// A batch is handed over when it is so old: what a kill takes with it, if the recorder does not
@@ -88,6 +88,8 @@ pub(super) struct Gather {
     /// Topics of the other hosts' clocks, with the rows that each has so far; the number of the
     /// first of them.
     clocks: (usize, Vec<(String, u32)>),
+    /// Number of the topic of events.
+    events: u16,
     /// By the core's life: of the next one too, while cycles of this one may still come. The last
     /// one of each grows.
     batches: BTreeMap<u32, VecDeque<(Instant, Batch)>>,
@@ -115,9 +117,10 @@ impl Gather {
         };
         let threads = watch.threads().zip(last).enumerate().map(thread).collect();
         let of_others = clock_topics(plan).into_iter().map(|topic| (topic.name, 0)).collect();
-        let clocks = (topics.len(), of_others);
-        let batches = BTreeMap::new();
-        Gather { clock: watch.clock(), offset_ns, threads, clocks, batches, oldest: None }
+        let clocks: (usize, Vec<_>) = (topics.len(), of_others);
+        let events = (clocks.0 + clocks.1.len()) as u16;
+        let (clock, batches) = (watch.clock(), BTreeMap::new());
+        Gather { clock, offset_ns, threads, clocks, events, batches, oldest: None }
     }
 
     /// The life of the oldest cycle that waits.
@@ -151,6 +154,22 @@ impl Gather {
         batch.gaps.extend(gap);
         join(&mut batch.cycles, thread.gap(mark.life, (mark.number, 1), ""));
         thread.write(record, self.clock, self.offset_ns, &mut batch.messages);
+    }
+
+    /// Adds an event to what waits; it stands in the newest life of the core.
+    pub(super) fn note_event(&mut self, event: &Event) {
+        let seen = self.threads.iter().filter_map(|thread| Some(thread.last?.life)).max();
+        let life = self.batches.keys().copied().max().max(seen).unwrap_or(0);
+        let batches = self.batches.entry(life).or_default();
+        if batches.is_empty() {
+            batches.push_back(Batch::begin(life));
+        }
+        let (_, batch) = batches.back_mut().expect("there is one");
+        let seen_ns = event.time_ns.saturating_add_signed(self.offset_ns);
+        let (start_ns, release_ns) = (seen_ns, seen_ns);
+        let stamp =
+            Stamp { topic: self.events, sequence: event.number as u32, start_ns, release_ns };
+        batch.messages.add(stamp, &[&event::write(event, seen_ns)]);
     }
 
     /// Adds how the clock of another host stands to what waits, if anything does.

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sinew_core::clock::now_ns;
 use sinew_recording::format::{ATTACHMENT_BYTES_MAX, PartHead, SPEC};
-use sinew_recording::topics::{clock_topics, files, topics};
+use sinew_recording::topics::{clock_topics, event_topic, files, topics};
 use sinew_recording::writer::Opening;
 use sinew_runtime::Watch;
 
@@ -45,7 +45,7 @@ pub(super) fn opening(watch: &Watch) -> (Opening, Vec<String>) {
         }
     }
     let of_core = topics(plan).into_iter().map(|topic| topic.head);
-    let topics = of_core.chain(clock_topics(plan)).collect();
+    let topics = of_core.chain(clock_topics(plan)).chain([event_topic()]).collect();
     (Opening { head, attachments, topics }, lines)
 }
 

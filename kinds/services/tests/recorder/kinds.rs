@@ -2,7 +2,7 @@
 //! compared, bit by bit, with what was sent.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
-use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, message};
+use sinew_core::{Cycle, Fault, Io, Level, Message, Node, NodeEntry, message};
 
 message! {
     /// Every sort of scalar but one, and bytes that nobody can compress.
@@ -71,6 +71,9 @@ struct Source;
 impl Node for Source {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         *io.write(0) = Noise::of(cycle.number);
+        if cycle.number == 100 {
+            cycle.log(Level::Warning, "a third of {:.1}", &[cycle.number as f64]);
+        }
         let number = cycle.number as f64;
         io.signal(0).copy_from_slice(&[number, number / 3.0, -number]);
         Ok(())

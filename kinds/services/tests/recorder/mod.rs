@@ -6,6 +6,8 @@ mod trouble;
 
 use std::fs;
 
+use serde_json::json;
+
 use self::files::{Recorded, folder, python, said, start, stop};
 use crate::Test;
 
@@ -64,6 +66,11 @@ fn every_cycle_and_message_is_there_once_bit_by_bit() {
     let taken = Recorded(&parts).numbers(TOPICS[2]);
     assert!(taken.len() > 100 && taken.iter().all(|number| sent.contains(number)));
     is_described(part, &stage.base);
+    let text = "warning: cycle 100: in node 'source': a third of 100.0";
+    let events = part["events"].as_array().expect("a list");
+    assert!(events.contains(&json!([30, "control.source", "log", text])), "{events:?}");
+    assert!(events.contains(&json!([20, "control", "ready", "runs"])), "{events:?}");
+    assert_events_are_whole(&parts);
     let signals = part["signals"].as_array().expect("a list");
     let thirds = |number: u64| -> String {
         let number = number as f64;
@@ -71,6 +78,15 @@ fn every_cycle_and_message_is_there_once_bit_by_bit() {
         values.as_flattened().iter().map(|byte| format!("{byte:02x}")).collect()
     };
     assert!(signals.iter().zip(sent).all(|(signals, &number)| *signals == thirds(number)));
+}
+
+/// From the first one on, each once.
+fn assert_events_are_whole(parts: &[serde_json::Value]) {
+    let numbers = Recorded(parts).numbers("/@events");
+    assert!(
+        numbers.len() > 3 && numbers.iter().copied().eq(1..=numbers.len() as u64),
+        "{numbers:?}"
+    );
 }
 
 /// What the part says of itself and of its topics.
@@ -85,7 +101,9 @@ fn is_described(part: &serde_json::Value, base: &std::path::Path) {
     assert_eq!(part["attachments"]["notes.txt"], "what the source reads");
     assert!(part["attachments"]["spec.yaml"].as_str().expect("text").contains("name: noise"));
     let schemas = ["ControlThread0Cycle", "Noise", "PlantThread0Cycle"];
-    assert_eq!(part["schemas"], serde_json::json!(schemas.map(|name| format!("sinew/msg/{name}"))));
+    let schemas = schemas.map(|name| format!("sinew/msg/{name}"));
+    let log = "rcl_interfaces/msg/Log".to_owned();
+    assert_eq!(part["schemas"], json!([vec![log], schemas.to_vec()].concat()));
     let topic = &part["metadata"]["/sink/in"];
     assert_eq!(
         (&topic["direction"], &topic["links"]),

@@ -42,7 +42,7 @@ def is_right(message, decoded):
 
 
 def read(path, broken):
-    part = {"name": path.name, "numbers": {}, "wrong": 0, "signals": [], "whole": True}
+    part = {"name": path.name, "numbers": {}, "wrong": 0, "signals": [], "events": [], "whole": True}
     with open(path, "rb") as file:
         factories = [DecoderFactory()]
         if broken:
@@ -52,6 +52,11 @@ def read(path, broken):
         try:
             for row in reader.iter_decoded_messages(log_time_order=False):
                 topic, decoded = row.channel.topic, row.decoded_message
+                if topic == "/@events":
+                    part["numbers"].setdefault(topic, []).append(row.message.sequence)
+                    said = [decoded.level, decoded.name, decoded.function, decoded.msg]
+                    part["events"].append(said)
+                    continue
                 part["numbers"].setdefault(topic, []).append(decoded.number)
                 if not topic.endswith("/cycle"):
                     part["wrong"] += not is_right(row.message, decoded)

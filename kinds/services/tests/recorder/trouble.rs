@@ -7,6 +7,7 @@ use std::process::Command;
 use rustix::process::{Signal, getuid, kill_process};
 use sinew_control::status::EventKind;
 
+use super::assert_events_are_whole;
 use super::files::{Recorded, empty_folder, events, folder, python, said, start, start_in, stop};
 use super::{CYCLES, TOPICS};
 use crate::stage::{Stage, skip};
@@ -44,6 +45,7 @@ pub(super) fn a_recorder_that_is_killed_mends_its_part_and_misses_nothing() {
     let parts = python.read(&folder(&stage.base));
     assert_eq!(parts.len(), 2);
     assert!(parts.iter().all(|part| part["wrong"] == 0));
+    assert_events_are_whole(&parts);
     assert!(Recorded(&parts[..1]).numbers(TOPICS[0]).starts_with(&before), "nothing whole is lost");
     let missing = gaps(&parts);
     for (topic, (numbers, missing)) in CYCLES.iter().zip(ran.iter().zip(missing)) {

@@ -1,0 +1,88 @@
+//! What the supervisor knows beside the cycles: what happened, and in the part of a host how the
+//! clocks of the others stand. Asked by a thread of its own, for an answer may be late, and the
+//! recorder must not be.
+
+use std::io;
+use std::iter::from_fn;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryIter, sync_channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+use sinew_control::Supervisor;
+use sinew_control::status::{Event, HostClock};
+use sinew_runtime::Watch;
+
+/// Between two questions.
+const EVERY: Duration = Duration::from_secs(1);
+/// Rows that wait for the recorder; with more the thread waits.
+const WAITING_MAX: usize = 64;
+/// So long the last answer may take, when the recording ends.
+const LAST: Duration = Duration::from_secs(1);
+
+/// Something that is put beside the cycles.
+pub(super) enum Row {
+    /// Something happened.
+    Event(Box<Event>),
+    /// How the clock of a host stands.
+    Clock(String, HostClock),
+}
+
+/// Asks for as long as it is there.
+pub(super) struct Told {
+    rows: Receiver<Row>,
+    /// Ends the thread by going.
+    stop: SyncSender<()>,
+}
+
+impl Told {
+    /// Begins to ask for what happened after event number `after`, and, if this is the part of a
+    /// host, for the clocks of the others.
+    ///
+    /// # Errors
+    /// What the kernel says to one more thread.
+    pub(super) fn begin(watch: &Watch, after: u64) -> io::Result<Told> {
+        let is_of_host = watch.plan().own_host().is_some();
+        let (to, rows) = sync_channel(WAITING_MAX);
+        let (stop, stopped) = sync_channel(0);
+        let supervisor = watch.supervisor().clone();
+        let ask = move || ask(&supervisor, is_of_host, after, &to, &stopped);
+        Builder::new().name("recorder-told".into()).spawn(ask)?;
+        Ok(Told { rows, stop })
+    }
+
+    /// What has come since.
+    pub(super) fn rows(&self) -> TryIter<'_, Row> {
+        self.rows.try_iter()
+    }
+
+    /// Asks once more, and is what has come since.
+    pub(super) fn end(self) -> impl Iterator<Item = Row> {
+        drop(self.stop);
+        let rows = self.rows;
+        from_fn(move || rows.recv_timeout(LAST).ok())
+    }
+}
+
+fn ask(
+    supervisor: &Supervisor,
+    is_of_host: bool,
+    mut after: u64,
+    to: &SyncSender<Row>,
+    stopped: &Receiver<()>,
+) {
+    loop {
+        let is_last = stopped.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout);
+        // One that does not answer now may do so later; without one this process ends.
+        let (events, _) = supervisor.events(after).unwrap_or_default();
+        after = events.last().map_or(after, |event| event.number);
+        let events = events.into_iter().map(|event| Row::Event(Box::new(event)));
+        let status = if is_of_host { supervisor.status().ok() } else { None };
+        let hosts = status.into_iter().flat_map(|it| it.domains).flat_map(|it| it.hosts);
+        let clocks = hosts.filter_map(|host| Some(Row::Clock(host.name, host.clock?)));
+        // The recorder may have gone meanwhile.
+        let is_gone = events.chain(clocks).any(|row| to.send(row).is_err());
+        if is_last || is_gone {
+            return;
+        }
+    }
+}
