@@ -14,7 +14,7 @@ use sinew_view::printable;
 use crate::answer::{FAULTED, is_quiet, say};
 use crate::reach::{Failure, Reached, Wanted};
 
-/// Show what happened in a run: starts, restarts and their reasons, faults, output of services.
+/// Show what happened in a run: starts, restarts and their reasons, faults, output of services, lines of nodes.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogArgs {
@@ -33,6 +33,7 @@ Examples:
   sinew log
   sinew log arm --follow
   sinew log 4711 --json | jq 'select(.what == \"restarting\")'
+  sinew log --json | jq 'select(.logged.node == \"pid\") | {cycle: .logged.cycle, text}'
 
 A run keeps its last 1000 events; how many are missing before is said. Times are UTC.
 Exit status: 0 good, 1 the run does not answer, 2 no such run.";

@@ -274,3 +274,48 @@ fn a_request_that_cannot_be_meant_is_refused() {
     place.sinew(&["top", "--json"]).ended_with(2);
     place.sinew(&["stop", "--timeout", "soon"]).ended_with(2);
 }
+
+/// A graph whose node says that it goes on to its second state.
+const SAYS: &str = "name: says
+domains: {control: {realtime: {period: 5ms, overrun: {policy: count}}}}
+nodes:
+  - kind: state_machine
+    name: machine
+    initial: waits
+    states: {waits: {transitions: [{to: goes, after: 100ms}]}, goes: {end: true}}
+";
+
+#[test]
+fn what_a_node_logs_is_in_the_log_and_in_the_output() {
+    let place = Place::new("says");
+    let file = place.0.join("says.yaml").display().to_string();
+    fs::write(&file, SAYS).expect("a file");
+    let (running, pid) = place.run(&[&file]);
+    let said = "in node 'machine': enters state 'goes'";
+    let of_node = |text: &str| {
+        let events = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        events.filter(|event| event["what"] == "log").collect::<Vec<_>>()
+    };
+    let begun = Instant::now();
+    let lines = loop {
+        let lines = of_node(&place.sinew(&["log", &pid, "--json"]).ended_with(0).of_figures);
+        if !lines.is_empty() {
+            break lines;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "it says nothing");
+        sleep(Duration::from_millis(50));
+    };
+    let cycle = lines[0]["logged"]["cycle"].as_u64().expect("a number");
+    let logged = json!({"node": "machine", "level": "info", "cycle": cycle});
+    assert_eq!((lines.len(), &lines[0]["logged"]), (1, &logged));
+    assert_eq!(lines[0]["text"], format!("info: cycle {cycle}: {said}"));
+    assert_eq!(lines[0]["domain"], "control");
+    let text = place.sinew(&["log", &pid]).ended_with(0).of_figures;
+    assert!(text.contains(said), "{text}");
+    let output = place.stop(running);
+    assert!(
+        output.of_others.contains(&format!("control: info: cycle {cycle}: {said}")),
+        "{}",
+        output.of_others
+    );
+}

@@ -14,6 +14,9 @@ const TONES: Record<string, string> = {
   ready: "good", started: "good",
 };
 
+/** Of what nodes log, by level. */
+const LOG_TONES: Record<string, string> = { warning: "warn", error: "bad" };
+
 export class EventsPanel {
   private readonly list = byId<HTMLOListElement>("events");
   private readonly filter = byId<HTMLInputElement>("events-filter");
@@ -78,9 +81,9 @@ export class EventsPanel {
     return Math.max(0, ...this.seen.keys());
   }
 
-  private row({ unix_ms, domain, what, text }: RunEvent): HTMLLIElement {
+  private row({ unix_ms, domain, what, text, logged }: RunEvent): HTMLLIElement {
     return make(
-      "li", { "data-state": TONES[what] ?? "" },
+      "li", { "data-state": (logged ? LOG_TONES[logged.level] : TONES[what]) ?? "" },
       make("time", { datetime: new Date(unix_ms).toISOString() }, clock(unix_ms)),
       make("span", { class: "of", title: domain ?? "" }, domain ?? ""),
       make("span", { class: "what" }, words(what)),

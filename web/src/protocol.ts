@@ -156,6 +156,8 @@ export interface RunEvent {
   domain: string | null;
   what: string;
   text: string;
+  /** Of "log": the node of the core that said it. */
+  logged?: { node: string; level: "info" | "warning" | "error"; cycle: number };
 }
 
 export interface Times {

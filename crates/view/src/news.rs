@@ -42,6 +42,9 @@ fn line(event: &Event) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sinew_control::status::Logged;
+    use sinew_core::Level;
+
     use super::*;
 
     #[test]
@@ -51,11 +54,14 @@ mod tests {
         events.add(EventKind::Started, Some("camera"), "process 7");
         events.add(EventKind::Request, None, "stop, by process 8");
         events.add(EventKind::Address, Some("page"), "http://127.0.0.1:8600/");
+        let logged = Logged { node: "pid".into(), level: Level::Warning, cycle: 7 };
+        events.add_logged("arm", logged, "hot");
         let told: Vec<_> = events.after(0).filter(|event| is_news(event)).map(line).collect();
         let expected = [
             "camera: given up: 10 restarts were not enough",
             "request: stop, by process 8",
             "page: http://127.0.0.1:8600/",
+            "arm: warning: cycle 7: in node 'pid': hot",
         ];
         assert_eq!(told, expected);
     }

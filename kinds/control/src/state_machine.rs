@@ -5,7 +5,9 @@ mod read;
 use std::fmt;
 
 use sinew_core::catalogue::{Form, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
-use sinew_core::{Cycle, Fault, Flag, Io, Message, Node, NodeEntry, Parameters, Real, fault};
+use sinew_core::{
+    Cycle, Fault, Flag, Io, Level, Message, Node, NodeEntry, Parameters, Real, fault,
+};
 
 use crate::formula::{Bank, Formula};
 
@@ -32,6 +34,7 @@ const INFO: Kind = Kind {
           graph stops in order; the outputs stand until then) or 'fault: text' (the core stops \
           with that text, and the safe values of its actuators). The signal and the port 'state' \
           are the number of the state, by the order in which the states stand in the spec, from 0. \
+          Another state that is entered is logged. \
           An input that was never written is 0. A guard or an output that is not finite is a \
           fault. At most 256 states, and 32 transitions of each. The flat subset of D. Harel, \
           Statecharts: a visual formalism for complex systems (1987); the order of evaluation is \
@@ -82,6 +85,8 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
 /// A state; what it leads to is given by index.
 struct MachineState {
     name: Box<str>,
+    /// What it says when it is entered.
+    enters: Box<str>,
     /// For each output of the machine; none if the state is a fault.
     outputs: Box<[Formula]>,
     transitions: Box<[Transition]>,
@@ -157,6 +162,9 @@ impl StateMachine {
                 && guard.finite(&mut self.bank, Of { state, what: "if" })? == 0.0
             {
                 continue;
+            }
+            if self.at != transition.to {
+                cycle.log(Level::Info, &self.states[transition.to].enters, &[]);
             }
             self.at = transition.to;
             self.since_ns = Some(0);

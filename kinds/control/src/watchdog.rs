@@ -2,7 +2,7 @@
 
 use sinew_core::catalogue::{Bool, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{
-    Cycle, Fault, Flag, Fresh, Io, Message, Node, NodeEntry, Parameters, Real, fault,
+    Cycle, Fault, Flag, Fresh, Io, Level, Message, Node, NodeEntry, Parameters, Real, fault,
 };
 
 const IN: usize = 0;
@@ -17,7 +17,7 @@ const INFO: Kind = Kind {
     doc: "Says whether a number still comes: 'alive' is false from when 'in' was silent for more \
           than 'after'. With 'must: change' a number that is the same as before counts as \
           silence: a sensor that hangs, a counter that stands. Before the first value time counts \
-          from the first cycle. Lost periods count as time. With 'on_silence: fault' the core \
+          from the first cycle. When it falls silent and when it comes again it logs it. Lost periods count as time. With 'on_silence: fault' the core \
           stops instead, with a text that says how long it was silent; not while it stops \
           anyway, as then others may be silent for good.",
     ports: &[
@@ -65,7 +65,9 @@ struct Watchdog {
 
 impl Node for Watchdog {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
+        let was_alive = self.silent_ns.is_none_or(|ns| ns <= self.after_ns);
         let mut silent_ns = self.silent_ns.map_or(0, |ns| ns.saturating_add(cycle.passed_ns()));
+        let silent_s = silent_ns as f64 * 1e-9;
         if io.fresh(IN) == Fresh::New {
             let value = io.read::<Real>(IN).value;
             let before = self.before.replace(value);
@@ -77,6 +79,9 @@ impl Node for Watchdog {
         let is_alive = silent_ns <= self.after_ns;
         io.write::<Flag>(ALIVE).value = Bool::from(is_alive);
         io.signal(SILENT)[0] = silent_ns as f64 * 1e-9;
+        if is_alive != was_alive && !cycle.stopping {
+            self.say(is_alive, silent_s, cycle);
+        }
         if is_alive || !self.faults || cycle.stopping {
             return Ok(());
         }
@@ -85,6 +90,18 @@ impl Node for Watchdog {
 }
 
 impl Watchdog {
+    #[cold]
+    fn say(&self, is_alive: bool, silent_s: f64, cycle: &Cycle) {
+        let after_s = self.after_ns as f64 * 1e-9;
+        match is_alive {
+            true => cycle.log(Level::Info, "'in' comes again, after {:.3} s", &[silent_s]),
+            false => {
+                let text = "'in' is silent for {:.3} s, 'after' is {} s; see what writes it";
+                cycle.log(Level::Warning, text, &[silent_s, after_s]);
+            }
+        }
+    }
+
     #[cold]
     fn fault(&self, silent_ms: f64, after_ms: f64) -> Fault {
         match self.before {
@@ -134,6 +151,11 @@ mod tests {
         let values = [Some(1.0), None, None, None, None, Some(1.0), Some(1.0), None];
         let alive = [true, true, true, false, false, true, true, true];
         assert_eq!(lives(&mut node, &values), alive);
+        let said = [
+            (Level::Warning, "'in' is silent for 0.003 s, 'after' is 0.002 s; see what writes it"),
+            (Level::Info, "'in' comes again, after 0.005 s"),
+        ];
+        assert_eq!(node.lines(), said.map(|(level, text)| (level, text.to_owned())));
         assert!((node.signal(SILENT)[0] - 0.001).abs() < 1e-12);
     }
 

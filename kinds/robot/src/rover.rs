@@ -2,7 +2,9 @@
 
 use rs_opw_kinematics::glam::DVec2;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal};
-use sinew_core::{Bool, Cycle, Fault, Flag, Io, Message, Node, NodeEntry, Parameters, fault};
+use sinew_core::{
+    Bool, Cycle, Fault, Flag, Io, Level, Message, Node, NodeEntry, Parameters, fault,
+};
 
 use super::messages::{BaseState, PlaneMap, Ranges, TwistTarget};
 use super::planar::{self, PlanarPlace};
@@ -121,6 +123,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
         map: plane.map(radius_m),
         plane,
         place,
+        is_touched: false,
     }))
 }
 
@@ -148,6 +151,8 @@ struct Rover {
     plane: Plane,
     map: PlaneMap,
     place: PlanarPlace,
+    /// Whether it was in the cycle before.
+    is_touched: bool,
 }
 
 impl Node for Rover {
@@ -157,7 +162,7 @@ impl Node for Rover {
         let passed_s = cycle.passed_s().min(PASSED_S_MAX);
         self.wheels.drive(wanted, passed_s);
         self.advance(wanted, passed_s);
-        self.show(io);
+        self.show(io, cycle);
         Ok(())
     }
 
@@ -239,7 +244,7 @@ impl Rover {
         self.place = self.place.after(0.0, turn_rad);
     }
 
-    fn show(&self, io: &mut Io<'_>) {
+    fn show(&mut self, io: &mut Io<'_>, cycle: &Cycle) {
         let (speed_m_per_s, turn_rad_per_s) = self.motion(self.wheels.speeds);
         let state = io.write::<BaseState>(OUT);
         self.place.show(state);
@@ -256,6 +261,11 @@ impl Rover {
         });
         let gap_m = self.plane.gap_m(position_m, self.radius_m);
         let is_bumped = gap_m <= BUMPER_M;
+        if is_bumped && !self.is_touched {
+            let text = "touches something at x {:.2} m, y {:.2} m; see 'obstacles', 'fence_m'";
+            cycle.log(Level::Warning, text, &position_m.to_array());
+        }
+        self.is_touched = is_bumped;
         io.write::<Ranges>(RANGES).range_m = range_m;
         *io.write::<Flag>(BUMPED) = Flag { value: Bool::from(is_bumped) };
         *io.write::<PlaneMap>(PLANE) = self.map;

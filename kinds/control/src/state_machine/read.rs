@@ -79,7 +79,8 @@ impl Reader<'_> {
             None => Vec::new(),
         };
         let (outputs, transitions) = (outputs.into(), transitions.into());
-        Ok(MachineState { name: name.as_str().into(), outputs, transitions, exit })
+        let (name, enters) = (name.as_str().into(), format!("enters state '{name}'").into());
+        Ok(MachineState { name, enters, outputs, transitions, exit })
     }
 
     /// A formula for each output.

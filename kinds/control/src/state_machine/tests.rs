@@ -79,6 +79,9 @@ fn it_goes_where_the_first_guard_that_holds_leads() {
     assert!(!node.cycle.is_finished());
     assert_eq!(cycle(&mut node), (OPEN, [0.0, 0.0]), "of the defaults");
     assert!(node.cycle.is_finished());
+    let entered = ["opens", "closed", "opens", "open"];
+    let said = entered.map(|name| (Level::Info, format!("enters state '{name}'")));
+    assert_eq!(node.lines(), said, "each once");
 }
 
 #[test]

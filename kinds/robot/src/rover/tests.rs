@@ -146,6 +146,8 @@ fn at_contact_it_stands_and_can_turn_and_go_back() {
     let state = run(&mut rover, &twist(1.0, 0.0), 3000);
     assert!((state.position_m[0] - 1.28).abs() < 1e-6, "2 - 0.5 - 0.22: {state:?}");
     assert_eq!((state.linear_m_per_s[0], is_bumped(&rover)), (0.0, true));
+    let text = "touches something at x 1.28 m, y 0.00 m; see 'obstacles', 'fence_m'";
+    assert_eq!(rover.lines(), [(Level::Warning, text.to_owned())], "once, not in every cycle");
     let turned = state.wheel_position_rad[0] * 0.05;
     assert!((turned - 1.28).abs() < 1e-3, "its wheels stand too: {turned} m");
     // Ahead and to the left: it turns until the way is free.
