@@ -14,7 +14,7 @@ use sinew_view::printable;
 use crate::answer::{FAULTED, is_quiet, say};
 use crate::reach::{Failure, Reached, Wanted};
 
-/// Show what happened in a run: starts, restarts and their reasons, faults, output of services, lines of nodes.
+/// Show what happened in a run: starts, restarts, faults, what services print and nodes log.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogArgs {

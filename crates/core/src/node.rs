@@ -15,8 +15,8 @@ use crate::message::Message;
 pub use crate::slots::Fresh;
 use crate::slots::{Slot, Slots};
 
-/// A cyclic node. After `start` it neither allocates, locks, prints nor calls the kernel; what it has
-/// to say it says by [`Cycle::log`].
+/// A cyclic node. After `start` it neither allocates, locks, prints nor calls the kernel; what it
+/// has to say it says by [`Cycle::log`].
 pub trait Node: Send {
     /// Once, before the first cycle, in the domain's process; may allocate and take its time.
     fn start(&mut self) -> Result<(), Fault> {
@@ -94,11 +94,11 @@ impl Cycle {
         self.finished.get()
     }
 
-    /// Says something, which becomes an event of the run: in its output, in `sinew log`, on the page
-    /// and in recordings, with the node and the number of this cycle. Each number takes the place of
-    /// a `{}` in the text, or of a `{:.3}` with so many digits; that is done by who reads it. A text
-    /// longer than [`TEXT_MAX`](log::TEXT_MAX) bytes is cut, numbers past [`log::NUMBERS_MAX`] are
-    /// left out.
+    /// Says something, which becomes an event of the run: in its output, in `sinew log`, on the
+    /// page and in recordings, with the node and the number of this cycle. Each number takes the
+    /// place of a `{}` in the text, or of a `{:.3}` with so many digits; that is done by who reads
+    /// it. A text longer than [`TEXT_MAX`](log::TEXT_MAX) bytes is cut, numbers past
+    /// [`log::NUMBERS_MAX`] are left out.
     ///
     /// It takes some 100 ns, never waits, allocates nothing and calls no kernel. What was said
     /// stands, whatever becomes of the process after that. Of one node ten lines in ten seconds are
@@ -107,8 +107,8 @@ impl Cycle {
     ///
     /// ```
     /// # use sinew_core::{Cycle, Level};
-    /// # fn check(cycle: &Cycle, angle_rad: f64, angle_rad_max: f64) {
-    /// cycle.log(Level::Warning, "the load swings {:.2} rad, more than {}", &[angle_rad, angle_rad_max]);
+    /// # fn check(cycle: &Cycle, angle_rad: f64, most_rad: f64) {
+    /// cycle.log(Level::Warning, "it swings {:.2} rad, more than {}", &[angle_rad, most_rad]);
     /// # }
     /// ```
     // Out of line: seldom needed, and a node is faster small.

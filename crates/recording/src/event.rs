@@ -2,7 +2,8 @@
 //! (`sinew log`), in the form of ROS 2's log, which viewers show as one.
 //!
 //! `log_time` is when the supervisor learned of it, `sequence` the low half of its number. `name`
-//! is the domain, with the node behind a dot if one has logged it; `function` says what it is about.
+//! is the domain, with the node behind a dot if one has logged it; `function` says what it is
+//! about.
 
 use sinew_control::status::{Event, EventKind};
 use sinew_core::Level;

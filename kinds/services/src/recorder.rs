@@ -28,7 +28,7 @@ use self::earlier::{CycleTopic, Earlier};
 use self::folder::{Folder, Refused};
 use self::gather::Gather;
 use self::opening::opening;
-use self::told::{Row, Told};
+use self::told::{Beside, Row};
 use self::writer::{Parts, Rotation, SLOW, Writer};
 use crate::tell;
 
@@ -43,12 +43,13 @@ const LINE: Duration = Duration::from_secs(1);
 pub const INFO: Kind = Kind {
     name: "recorder",
     runs_in: RunsIn::Observer,
-    doc: "Writes every message of every link of the core, every cycle of every realtime \
-          thread, and what happens in the run, to MCAP files, which Foxglove opens and 'sinew replay' feeds back. The core \
-          neither waits for it nor knows of it: it reads what cycles leave behind, which lasts for \
-          two seconds. What it was too slow for, or the disk too full, it counts, says and marks \
-          in the file. A part that was broken off is mended at the next start. A folder that \
-          cannot be written is a fault, and the domain's restart policy decides.",
+    doc: "Writes every message of every link of the core, every cycle of every realtime thread, \
+          and what happens in the run, to MCAP files, which Foxglove opens and 'sinew replay' \
+          feeds back. The core neither waits for it nor knows of it: it reads what cycles leave \
+          behind, which lasts for two seconds. What it was too slow for, or the disk too full, \
+          it counts, says and marks in the file. A part that was broken off is mended at the \
+          next start. A folder that cannot be written is a fault, and the domain's restart \
+          policy decides.",
     ports: &[],
     parameters: &[
         Parameter::new("folder", ParameterType::Path).or("recordings").doc(
@@ -166,7 +167,7 @@ fn folder_of(node: &Node) -> PathBuf {
 /// A recording while it is made.
 struct Ongoing {
     gather: Gather,
-    told_by: Told,
+    told_by: Beside,
     writer: Writer,
     /// Cycles dropped because the disk was too slow, and lost because this process was; and what
     /// was said of them when.
@@ -194,7 +195,7 @@ impl Ongoing {
         let mut parts = Parts::new(opening, folder, rotation);
         parts.begin_first(gather.life().unwrap_or(known)).map_err(wrong)?;
         let writer = Writer::start(parts).map_err(wrong)?;
-        let told_by = Told::begin(io.watch(), earlier.event).map_err(wrong)?;
+        let told_by = Beside::begin(io.watch(), earlier.event).map_err(wrong)?;
         Ok(Ongoing { gather, told_by, writer, dropped: 0, told, told_at: Instant::now() })
     }
 

@@ -1,3 +1,5 @@
+//! Lines, well and badly made, on their way to who reads them.
+
 use std::sync::atomic::Ordering;
 
 use super::*;

@@ -28,26 +28,26 @@ pub(super) enum Row {
 }
 
 /// Asks for as long as it is there.
-pub(super) struct Told {
+pub(super) struct Beside {
     rows: Receiver<Row>,
     /// Ends the thread by going.
     stop: SyncSender<()>,
 }
 
-impl Told {
+impl Beside {
     /// Begins to ask for what happened after event number `after`, and, if this is the part of a
     /// host, for the clocks of the others.
     ///
     /// # Errors
     /// What the kernel says to one more thread.
-    pub(super) fn begin(watch: &Watch, after: u64) -> io::Result<Told> {
+    pub(super) fn begin(watch: &Watch, after: u64) -> io::Result<Beside> {
         let is_of_host = watch.plan().own_host().is_some();
         let (to, rows) = sync_channel(WAITING_MAX);
         let (stop, stopped) = sync_channel(0);
         let supervisor = watch.supervisor().clone();
         let ask = move || ask(&supervisor, is_of_host, after, &to, &stopped);
         Builder::new().name("recorder-told".into()).spawn(ask)?;
-        Ok(Told { rows, stop })
+        Ok(Beside { rows, stop })
     }
 
     /// What has come since.
