@@ -9,7 +9,7 @@ use sinew_core::clock::now_ns;
 use sinew_core::log;
 use sinew_core::sys::Region;
 
-use crate::run::links::number;
+use crate::run::doors::number;
 use crate::run::quota::Quota;
 
 /// Of one node so many lines are kept in this time: what it says on a change, not what it says in
