@@ -104,7 +104,10 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("crates/otlp/src", &[&["context"], &["message", "sampler"], &["settings"], &["collector"]]),
-    ("crates/plan/src", &[&["duration", "item", "secrets", "units"], &["catalogue"], &["plan"]]),
+    (
+        "crates/plan/src",
+        &[&["duration", "item", "secrets", "units"], &["catalogue"], &["by_name", "plan"]],
+    ),
     (
         "crates/recording/src",
         &[

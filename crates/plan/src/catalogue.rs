@@ -339,6 +339,11 @@ impl Signal {
     ) -> Signal {
         Signal { name, doc, unit, count, labels: &[] }
     }
+
+    /// The same, whose number is an index into these words.
+    pub const fn labels(self, labels: &'static [&'static str]) -> Signal {
+        Signal { labels, ..self }
+    }
 }
 
 /// Where nodes of a kind run.
@@ -395,6 +400,36 @@ impl Kind {
     /// One without parameters and signals; its sentence is still to come.
     pub const fn new(name: &'static str, runs_in: RunsIn, ports: &'static [Port]) -> Kind {
         Kind { name, runs_in, doc: "", ports, parameters: &[], signals: &[] }
+    }
+
+    /// One of realtime domains, without ports, parameters and signals. A table that names only what
+    /// it has still compiles when a kind gets another field:
+    ///
+    /// ```
+    /// use sinew_plan::catalogue::{Kind, Port, REAL};
+    ///
+    /// static VALVE: Kind = Kind {
+    ///     ports: &[Port::input("in", "How far.", &REAL)],
+    ///     ..Kind::realtime("valve", "Opens and closes.")
+    /// };
+    /// ```
+    pub const fn realtime(name: &'static str, doc: &'static str) -> Kind {
+        Kind { doc, ..Kind::new(name, RunsIn::Realtime, &[]) }
+    }
+
+    /// One of service domains, without ports and parameters.
+    pub const fn service(name: &'static str, doc: &'static str) -> Kind {
+        Kind { runs_in: RunsIn::Service, ..Kind::realtime(name, doc) }
+    }
+
+    /// The same, which is shown the whole run.
+    pub const fn observer(name: &'static str, doc: &'static str) -> Kind {
+        Kind { runs_in: RunsIn::Observer, ..Kind::realtime(name, doc) }
+    }
+
+    /// One of flows, without ports and parameters.
+    pub const fn flow(name: &'static str, doc: &'static str) -> Kind {
+        Kind { runs_in: RunsIn::Flow, ..Kind::realtime(name, doc) }
     }
 
     /// The port with this index; one past the end is an element of the last, `name[]`.

@@ -3,6 +3,7 @@
 //! A [`catalogue`] says what kinds of nodes there are; a [`plan`] is a checked graph of them. Some
 //! parameters are YAML, so its tree stands here too ([`Item`]); the parser is the compiler's.
 
+mod by_name;
 pub mod catalogue;
 mod duration;
 mod item;
