@@ -36,7 +36,7 @@ pub use log::Level;
 pub use message::{Flag, Message, Real};
 pub use node::{Cycle, Fresh, Io, Node, NodeEntry, NodeFixture, Parameters};
 pub use refusal::{Made, Refusal};
-pub use sinew_link::message::Bool;
+pub use sinew_link::message::{Bool, Label, Labels};
 #[doc(no_inline)]
 pub use sinew_link::message_type;
 pub use sinew_plan::catalogue;

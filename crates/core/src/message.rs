@@ -1,7 +1,7 @@
 //! Messages: fixed-size plain data, declared once with [`message!`](crate::message!).
 
 #[cfg(doc)]
-use sinew_link::message::Bool;
+use sinew_link::message::{Bool, Label};
 use sinew_plan::catalogue::MessageType;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -48,12 +48,46 @@ pub trait Message:
 ///     }
 /// }
 /// ```
+/// An enum crosses by its number, and stands in a message as a [`Label`] of it. A peer may write any
+/// number: `get` answers `None` of one that no value has.
+///
+/// ```
+/// use sinew_core::{Labels, message};
+/// message! {
+///     /// What the oven does.
+///     pub enum Mode: u8 {
+///         /// Nothing.
+///         Off = 0,
+///         /// It heats.
+///         Heat = 1,
+///     }
+///     /// All of it.
+///     pub struct Oven {
+///         /// What it does.
+///         pub mode: Label<Mode>,
+///         /// What it did.
+///         pub before: [Label<Mode>; 3],
+///     }
+/// }
+/// let oven = Oven { mode: Mode::Heat.into(), ..Oven::default() };
+/// assert_eq!((oven.mode.get(), oven.before[0].get()), (Some(Mode::Heat), Some(Mode::Off)));
+/// assert_eq!(Mode::LABELS, ["Off", "Heat"]);
+/// ```
 #[macro_export]
 macro_rules! message {
-    ($($(#[$doc:meta])* pub struct $name:ident {
-        $($(#[$fdoc:meta])* pub $field:ident: $ty:tt,)*
-    })*) => { $(
-        $crate::checked_fields! { [$($field $ty)*]
+    ($($(#[$doc:meta])* pub $sort:ident $name:ident $(: $number:ident)? { $($body:tt)* })*) => { $(
+        $crate::message_item! { $sort [$(#[$doc])*] $name [$($number)?] $($body)* }
+    )* };
+}
+
+/// One type of [`message!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! message_item {
+    (struct [$(#[$doc:meta])*] $name:ident []
+        $($(#[$fdoc:meta])* pub $field:ident: $ty:tt $(<$of:path>)?),* $(,)?
+    ) => {
+        $crate::checked_fields! { [$($field $ty $(<$of>)?)*]
             $(#[$doc])*
             #[derive(
                 Clone, Copy, Debug, PartialEq,
@@ -62,11 +96,12 @@ macro_rules! message {
             )]
             #[zerocopy(crate = "sinew_core::zerocopy")]
             #[repr(C)]
-            pub struct $name { $($(#[$fdoc])* pub $field: $crate::field_type!($ty),)* }
+            pub struct $name { $($(#[$fdoc])* pub $field: $crate::field_type!($ty $(<$of>)?),)* }
 
             impl $crate::Message for $name {
-                const TYPE: &'static $crate::catalogue::MessageType =
-                    $crate::message_type!($name { $($field: $crate::field_type!($ty),)* });
+                const TYPE: &'static $crate::catalogue::MessageType = $crate::message_type!(
+                    $name { $($field: $crate::field_type!($ty $(<$of>)?),)* }
+                );
             }
 
             impl Default for $name {
@@ -75,7 +110,46 @@ macro_rules! message {
                 }
             }
         }
-    )* };
+    };
+    (enum [$(#[$doc:meta])*] $name:ident [u8]
+        $($(#[$vdoc:meta])* $variant:ident = $value:literal),+ $(,)?
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$vdoc])* $variant = $value,)+ }
+
+        impl $crate::Labels for $name {
+            const LABELS: &'static [&'static str] = &[$(stringify!($variant)),+];
+
+            fn of(number: u8) -> Option<Self> {
+                $(if number == $name::$variant as u8 {
+                    return Some($name::$variant);
+                })+
+                None
+            }
+
+            fn number(self) -> u8 {
+                self as u8
+            }
+        }
+    };
+    (enum $doc:tt $name:ident [u8] $($body:tt)*) => {
+        compile_error!(concat!(
+            "each value of enum '", stringify!($name), "' needs its number, as in `Off = 0,`"
+        ));
+    };
+    (enum $doc:tt $name:ident $number:tt $($body:tt)*) => {
+        compile_error!(concat!(
+            "an enum in a message is a byte: `pub enum ", stringify!($name), ": u8`"
+        ));
+    };
+    ($sort:ident $doc:tt $name:ident $number:tt $($body:tt)*) => {
+        compile_error!(concat!(
+            "'", stringify!($name), "' of a message must be `pub struct ", stringify!($name),
+            " { pub field: f64, }` or `pub enum ", stringify!($name), ": u8 { Off = 0, }`"
+        ));
+    };
 }
 
 /// What stands behind the list, if all fields in it have types that a message can hold. Else one
@@ -84,8 +158,14 @@ macro_rules! message {
 #[macro_export]
 macro_rules! checked_fields {
     ([] $($out:tt)*) => { $($out)* };
-    ([$field:ident [$scalar:tt; $count:expr] $($rest:tt)*] $($out:tt)*) => {
-        $crate::checked_fields! { [$field $scalar $($rest)*] $($out)* }
+    ([$field:ident [$scalar:tt $(<$of:path>)?; $count:expr] $($rest:tt)*] $($out:tt)*) => {
+        $crate::checked_fields! { [$field $scalar $(<$of>)? $($rest)*] $($out)* }
+    };
+    ([$field:ident Label<$of:path> $($rest:tt)*] $($out:tt)*) => {
+        $crate::checked_fields! { [$($rest)*] $($out)* }
+    };
+    ([$field:ident $other:tt<$of:path> $($rest:tt)*] $($out:tt)*) => {
+        $crate::checked_fields! { [$field $other] }
     };
     ([$field:ident bool $($rest:tt)*] $($out:tt)*) => {
         $crate::checked_fields! { [$($rest)*] $($out)* }
@@ -123,7 +203,8 @@ macro_rules! checked_fields {
     ([$field:ident $other:tt $($rest:tt)*] $($out:tt)*) => {
         compile_error!(concat!(
             "field '", stringify!($field), "' of a message cannot be '", stringify!($other),
-            "'; it is f64, f32, bool, u8 to u64 or i8 to i64, or an array such as [f64; 6]"
+            "'; it is f64, f32, bool, u8 to u64, i8 to i64, Label<E> of an enum of `message!`, \
+             or an array such as [f64; 6]"
         ));
     };
 }
@@ -137,6 +218,12 @@ macro_rules! field_type {
     };
     ([bool; $count:expr]) => {
         [$crate::Bool; $count]
+    };
+    (Label<$of:path>) => {
+        $crate::Label<$of>
+    };
+    ([Label<$of:path>; $count:expr]) => {
+        [$crate::Label<$of>; $count]
     };
     ($scalar:ty) => {
         $scalar
@@ -179,6 +266,49 @@ mod tests {
             pub floats: [f32; 2],
             /// A count.
             pub count: u64,
+        }
+    }
+
+    message! {
+        /// For the tests: not from 0, and with gaps.
+        pub enum Gear: u8 {
+            /// Backwards.
+            Reverse = 255,
+            /// Fast.
+            Fifth = 5
+        }
+        /// Holds some.
+        pub struct Gears {
+            /// The one.
+            pub now: Label<Gear>,
+            /// The others.
+            pub others: [Label<Gear>; 3]
+        }
+    }
+
+    #[test]
+    fn a_number_that_no_value_of_an_enum_has_is_none() {
+        assert_eq!((Gears::TYPE.size, Gears::TYPE.fields[1].count), (4, 3));
+        let mut written = Gears { now: Gear::Reverse.into(), ..Gears::default() };
+        written.others[1] = Gear::Fifth.into();
+        let mut bytes = [0; 4];
+        bytes.copy_from_slice(written.as_bytes());
+        assert_eq!(Gears::read_from_bytes(&bytes), Ok(written));
+        let others = written.others.map(sinew_link::message::Label::get);
+        assert_eq!(
+            (written.now.get(), others),
+            (Some(Gear::Reverse), [None, Some(Gear::Fifth), None])
+        );
+        // Whatever a peer writes is a message.
+        for number in 0..=u8::MAX {
+            bytes[0] = number;
+            let read = Gears::read_from_bytes(&bytes).expect("any bytes are a value");
+            let value = match number {
+                255 => Some(Gear::Reverse),
+                5 => Some(Gear::Fifth),
+                _ => None,
+            };
+            assert_eq!((read.now.get(), read.now.number()), (value, number));
         }
     }
 

@@ -1,6 +1,8 @@
 //! What crosses a link, described: fixed-size plain data. Both sides of a link compare the hash of
 //! its type, whatever language and operating system each is of.
 
+use core::marker::PhantomData;
+
 /// The scalar types a message may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scalar {
@@ -129,6 +131,13 @@ pub struct Field {
     pub offset: u32,
 }
 
+impl Field {
+    /// A field that is declared as a `T`.
+    pub const fn of<T: FieldType>(name: &'static str, offset: u32) -> Field {
+        Field { name, scalar: T::SCALAR, count: T::COUNT, offset }
+    }
+}
+
 /// A fixed-size message type: its layout, and a hash by which two sides agree on it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MessageType {
@@ -218,6 +227,89 @@ impl core::fmt::Debug for Bool {
     }
 }
 
+/// An enum that a message holds by its number, as a [`Label`]. `message!` of `sinew-core` declares
+/// it and implements this; by hand it is not implemented.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no labels, so a message cannot hold it",
+    note = "declare it by `message! {{ pub enum {Self}: u8 {{ Off = 0, On = 1 }} }}`"
+)]
+pub trait Labels: Copy + Eq + core::fmt::Debug + 'static {
+    /// The names of all values, in the order of their declaration; where that counts from 0, each
+    /// at the place of its number.
+    const LABELS: &'static [&'static str];
+    /// The value with this number.
+    fn of(number: u8) -> Option<Self>;
+    /// Its number.
+    fn number(self) -> u8;
+}
+
+/// A value of an enum as a message holds it: a byte. What a peer wrote may be any, which in Rust's
+/// own enum would be undefined behaviour; here a number that nobody declared is no value.
+// Its traits ask nothing of `E`: of a type that is no such enum the compiler then says so once, not
+// 38 times.
+#[cfg_attr(
+    feature = "zerocopy",
+    derive(
+        zerocopy::FromBytes,
+        zerocopy::IntoBytes,
+        zerocopy::Immutable,
+        zerocopy::KnownLayout,
+        zerocopy::Unaligned
+    )
+)]
+#[repr(transparent)]
+pub struct Label<E>(u8, PhantomData<E>);
+
+impl<E: Labels> Label<E> {
+    /// The value; `None` if none has this number.
+    pub fn get(self) -> Option<E> {
+        E::of(self.0)
+    }
+
+    /// The number, whether a value has it or not.
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+}
+
+impl<E: Labels> From<E> for Label<E> {
+    fn from(value: E) -> Label<E> {
+        Label(value.number(), PhantomData)
+    }
+}
+
+impl<E> Clone for Label<E> {
+    fn clone(&self) -> Label<E> {
+        *self
+    }
+}
+
+impl<E> Copy for Label<E> {}
+
+impl<E> PartialEq for Label<E> {
+    fn eq(&self, other: &Label<E>) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<E> Eq for Label<E> {}
+
+impl<E> core::fmt::Debug for Label<E> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<E: Labels> FieldType for Label<E> {
+    const SCALAR: Scalar = Scalar::U8;
+    const COUNT: u32 = 1;
+}
+
+impl<E: Labels, const N: usize> FieldType for [Label<E>; N] {
+    const SCALAR: Scalar = Scalar::U8;
+    const COUNT: u32 = N as u32;
+}
+
 /// A Rust type that may stand in a message: a scalar or an array of scalars.
 pub trait FieldType {
     /// What it is made of.
@@ -247,12 +339,10 @@ scalars!(f32 = F32, f64 = F64, Bool = Bool);
 #[macro_export]
 macro_rules! message_type {
     ($name:ident { $($field:ident: $ty:ty,)* }) => {{
-        const FIELDS: &[$crate::message::Field] = &[$($crate::message::Field {
-            name: stringify!($field),
-            scalar: <$ty as $crate::message::FieldType>::SCALAR,
-            count: <$ty as $crate::message::FieldType>::COUNT,
-            offset: ::core::mem::offset_of!($name, $field) as u32,
-        },)*];
+        const FIELDS: &[$crate::message::Field] = &[$($crate::message::Field::of::<$ty>(
+            stringify!($field),
+            ::core::mem::offset_of!($name, $field) as u32,
+        ),)*];
         const SIZE: u32 = ::core::mem::size_of::<$name>() as u32;
         &$crate::message::MessageType {
             name: stringify!($name),
