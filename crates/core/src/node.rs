@@ -60,6 +60,16 @@ pub struct NodeEntry {
     pub safe: Option<fn(port: usize, safe: usize, message: &mut [u8])>,
 }
 
+impl NodeEntry {
+    /// A row of a kind without actuator ports; else with `safe: Some(...)` before `..NodeEntry::new`.
+    pub const fn new(
+        kind: &'static Kind,
+        make: fn(&Parameters<'_>) -> Result<Box<dyn Node>, Fault>,
+    ) -> NodeEntry {
+        NodeEntry { kind, make, safe: None }
+    }
+}
+
 /// One pass of an executor, as its nodes see it.
 #[derive(Debug, Default)]
 pub struct Cycle {
@@ -272,6 +282,16 @@ impl<'a> Parameters<'a> {
             messages: messages(plan, node),
             home: Some((plan, node.domain)),
         }
+    }
+
+    /// Outside a graph, as tests need them: one value for each row of the kind's table, in its order.
+    pub fn alone(
+        kind: &'static Kind,
+        values: &'a [ParameterValue],
+        period: Duration,
+    ) -> Parameters<'a> {
+        let (base, period_ns) = (Path::new("."), period.as_nanos() as u64);
+        Parameters { kind, values, base, spans: &[], period_ns, messages: Vec::new(), home: None }
     }
 
     /// All nodes of the same domain.

@@ -34,6 +34,11 @@ pub enum Make {
 }
 
 impl FlowEntry {
+    /// A row of this kind.
+    pub const fn new(kind: &'static Kind, make: Make) -> FlowEntry {
+        FlowEntry { kind, make }
+    }
+
     /// Makes a node and drops it again, to see whether it can be made.
     ///
     /// # Errors

@@ -67,6 +67,13 @@ pub struct ServiceEntry {
     pub make: MakeService,
 }
 
+impl ServiceEntry {
+    /// A row of this kind.
+    pub const fn new(kind: &'static Kind, make: MakeService) -> ServiceEntry {
+        ServiceEntry { kind, make }
+    }
+}
+
 /// What makes a service.
 pub type MakeService = fn(&Parameters<'_>) -> Result<Box<dyn Service>, Fault>;
 
