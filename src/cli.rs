@@ -12,8 +12,8 @@ use sinew_runtime::run::DOMAIN_COMMAND;
 use crate::answer::{BAD_REQUEST, print, refuse, say};
 use crate::steer::{halt, reset, restart, set, stop};
 use crate::{
-    advise, check, doctor, drill, graph, guest, import, kinds, lab, list, log, replay, run, tap,
-    test, top, tune,
+    advise, check, doctor, drill, graph, guest, import, kinds, lab, list, log, new, replay, run,
+    tap, test, top, tune,
 };
 
 /// A dataflow runtime for machines: a fail-stop realtime core, services and links in one graph.
@@ -30,6 +30,7 @@ Examples:
   sinew test graphs/robot/api.yaml
   sinew graph graphs/arm/arm.yaml
   sinew kinds pid
+  sinew new my_machine
   sinew run graphs/arm/arm.yaml
   sinew top
   sinew tap greet
@@ -62,6 +63,7 @@ enum Command {
     Test(test::TestArgs),
     Graph(graph::GraphArgs),
     Kinds(kinds::KindsArgs),
+    New(new::NewArgs),
     Import(import::ImportArgs),
     Guest(guest::GuestArgs),
     Lab(lab::LabArgs),
@@ -75,13 +77,14 @@ impl Command {
     /// Whether it makes nodes, and so relies on the tables of their kinds. What ends a run does
     /// not: it must work whatever somebody has just built.
     fn makes_nodes(&self) -> bool {
-        use Command::{Doctor, Halt, Import, List, Log, Reset, Restart, Set, Stop, Tap, Top};
+        use Command::{Doctor, Halt, Import, List, Log, New, Reset, Restart, Set, Stop, Tap, Top};
         !matches!(
             self,
             List(_)
                 | Top(_)
                 | Tap(_)
                 | Log(_)
+                | New(_)
                 | Set(_)
                 | Restart(_)
                 | Halt(_)
@@ -140,6 +143,7 @@ pub fn main(nodes: &Kinds) -> ExitCode {
         Command::Test(arguments) => test::run(&arguments, nodes),
         Command::Graph(arguments) => graph::run(&arguments, nodes),
         Command::Kinds(arguments) => kinds::run(&arguments, nodes),
+        Command::New(arguments) => new::run(&arguments),
         Command::Import(arguments) => import::run(&arguments, nodes),
         Command::Guest(arguments) => guest::run(&arguments, nodes),
         Command::Lab(arguments) => lab::run(&arguments, nodes),

@@ -23,6 +23,7 @@ mod list;
 mod load;
 mod log;
 mod machine;
+mod new;
 mod overwrite;
 mod part;
 mod progress;

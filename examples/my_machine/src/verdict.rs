@@ -1,0 +1,65 @@
+//! Kind `verdict`: a node of flows. It gets a packet and passes one on, or replies. It must not
+//! block: many flows run at once.
+
+use sinew_core::catalogue::{Kind, Parameter, ParameterType};
+use sinew_core::{Labels, Made, Parameters};
+use sinew_flow::{At, Error, FlowEntry, FlowNode, Make, Step, Value};
+
+use crate::oven::Mode;
+
+static VERDICT: Kind = Kind {
+    ports: &[
+        sinew_flow::input("in", "How the oven is, from a node of kind 'read'."),
+        sinew_flow::error(),
+        sinew_flow::output(
+            "out",
+            "{temperature_deg_c, mode, ready}; led nowhere, it is the reply.",
+        ),
+    ],
+    parameters: &[Parameter::new("ready_deg_c", ParameterType::Number { min: 0.0, max: 1000.0 })
+        .unit("deg C")
+        .doc("From here on it is ready.")],
+    ..Kind::flow("verdict", "Says in words what the oven does, and whether it is ready.")
+};
+
+const OUT: usize = VERDICT.output("out");
+const READY: &str = VERDICT.parameter("ready_deg_c");
+
+/// The kind's row among those of `main`.
+pub const NODE: FlowEntry = FlowEntry::new(&VERDICT, Make::Node(make));
+
+fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+    Ok(Box::new(Verdict { ready_deg_c: parameters.number(READY) }))
+}
+
+struct Verdict {
+    ready_deg_c: f64,
+}
+
+impl FlowNode for Verdict {
+    fn handle<'a>(&'a self, _at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
+        Step::pass(OUT, self.verdict(&packet))
+    }
+}
+
+impl Verdict {
+    fn verdict(&self, packet: &Value) -> Result<Value, Error> {
+        let temperature = packet.field("temperature_deg_c")?;
+        let Value::Number(temperature_deg_c) = temperature else {
+            let sort = temperature.sort();
+            return Err(Error::new(format_args!(
+                "temperature_deg_c: expected a number, got {sort}"
+            )));
+        };
+        let mode = match packet.field("mode")? {
+            Value::Integer(number) => u8::try_from(number).ok().and_then(Mode::of),
+            _ => None,
+        };
+        let mode = mode.map_or("unknown".into(), |mode| format!("{mode:?}"));
+        Ok(Value::map([
+            ("temperature_deg_c", Value::Number(temperature_deg_c)),
+            ("mode", Value::text(mode)),
+            ("ready", Value::Bool(temperature_deg_c >= self.ready_deg_c)),
+        ]))
+    }
+}

@@ -1,0 +1,305 @@
+//! `sinew new`: a crate of one's own, made of `examples/my_machine`, which our tests build and run.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::answer::{BAD_REQUEST, print, refuse};
+
+/// Make a crate for a machine of your own: a node of each sort, a message, a graph, tests.
+#[derive(Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct NewArgs {
+    /// Name of the crate, its program and its graph; the folder of this name is made here
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Sinew's crates are those of this checkout; without it, of the one this program was built from
+    #[arg(long, value_name = "DIR", conflicts_with = "git")]
+    path: Option<PathBuf>,
+    /// Sinew's crates are those of this git repository
+    #[arg(long, value_name = "URL")]
+    git: Option<String>,
+    /// Prints one JSON object: the folder and its files
+    #[arg(long)]
+    json: bool,
+}
+
+const HELP: &str = "\
+Examples:
+  sinew new my_machine && cd my_machine && cargo test && cargo run -- run graph.yaml
+  sinew new my_machine --path ~/src/sinew
+  sinew new my_machine --git https://example.com/sinew.git
+
+Sinew is in no registry: the crate depends on it by a path or by git. Nothing that is there is
+overwritten, and if a file cannot be written the folder is removed again.
+
+Exit status: 0 good, 2 bad name, the folder is there, or it cannot be written.";
+
+/// The name of the template, in whose place the new one goes.
+const TEMPLATE: &str = "my_machine";
+
+/// Where the template's dependencies lie: Sinew as its files name it.
+const SINEW: &str = "path = \"../..";
+
+/// Most bytes of a name: cargo's own limit of a crate's name in its registry.
+const NAME_MAX: usize = 64;
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../examples/my_machine/", $name)))),*]
+    };
+}
+
+/// The files of the template.
+const FILES: &[(&str, &str)] = files![
+    ".gitignore",
+    "Cargo.lock",
+    "Cargo.toml",
+    "README.md",
+    "graph.yaml",
+    "src/journal.rs",
+    "src/main.rs",
+    "src/oven.rs",
+    "src/verdict.rs",
+    "tests/machine.rs",
+];
+
+/// Words that no crate can have as its name: Rust's, and those of its own crates and of cargo's
+/// folders.
+const TAKEN: &[&str] = &[
+    "abstract",
+    "alloc",
+    "as",
+    "async",
+    "await",
+    "become",
+    "box",
+    "break",
+    "build",
+    "const",
+    "continue",
+    "core",
+    "crate",
+    "deps",
+    "do",
+    "dyn",
+    "else",
+    "enum",
+    "examples",
+    "extern",
+    "false",
+    "final",
+    "fn",
+    "for",
+    "gen",
+    "if",
+    "impl",
+    "in",
+    "incremental",
+    "let",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "override",
+    "priv",
+    "proc-macro",
+    "proc_macro",
+    "pub",
+    "ref",
+    "return",
+    "self",
+    "static",
+    "std",
+    "struct",
+    "super",
+    "test",
+    "trait",
+    "true",
+    "try",
+    "type",
+    "typeof",
+    "unsafe",
+    "unsized",
+    "use",
+    "virtual",
+    "where",
+    "while",
+    "yield",
+];
+
+/// Carries out the command.
+pub(crate) fn run(args: &NewArgs) -> ExitCode {
+    match make(args) {
+        Ok(()) if args.json => {
+            let files: Vec<_> = FILES.iter().map(|(name, _)| name).collect();
+            let answer = json!({ "folder": args.name, "files": files });
+            print(&format!("{answer:#}\n"), ExitCode::SUCCESS)
+        }
+        Ok(()) => {
+            let name = &args.name;
+            let text = format!(
+                "made {name}: {name}/README.md says what is where\n  cd {name}\n  cargo test\n  \
+                 cargo run -- run graph.yaml\n"
+            );
+            print(&text, ExitCode::SUCCESS)
+        }
+        Err(why) => refuse(&why, BAD_REQUEST, args.json),
+    }
+}
+
+fn make(args: &NewArgs) -> Result<(), String> {
+    let name = args.name.as_str();
+    check(name)?;
+    let source = source(args)?;
+    // That it is there is known by making it: nothing can come in between.
+    fs::create_dir(name).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            format!("'{name}' is there already, and is left as it is; give another name")
+        }
+        _ => format!("cannot make the folder '{name}': {error}"),
+    })?;
+    write(Path::new(name), name, &source).map_err(|why| match fs::remove_dir_all(name) {
+        Ok(()) => format!("{why}; the folder '{name}' is removed again"),
+        Err(error) => format!("{why}; and cannot remove the folder '{name}': {error}"),
+    })
+}
+
+/// Whether a crate can have this name.
+fn check(name: &str) -> Result<(), String> {
+    let is_known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let wrong = if name.contains(['/', '\\']) || name == "." || name == ".." {
+        "a name without a path: the folder is made where you are"
+    } else if !name.starts_with(|first: char| first.is_ascii_alphabetic())
+        || !name.chars().all(is_known)
+    {
+        "a letter, then letters, digits, '_' and '-'"
+    } else if name.len() > NAME_MAX {
+        "at most 64 characters"
+    } else if TAKEN.contains(&name) {
+        "no word of Rust or cargo"
+    } else if FILES.iter().any(|(file, text)| *file == "Cargo.lock" && is_locked(text, name)) {
+        "no crate that it depends on itself"
+    } else {
+        return Ok(());
+    };
+    Err(format!("'{name}' cannot be the name of a crate; expected {wrong}"))
+}
+
+/// Whether a crate other than the template has this name in its lock file.
+fn is_locked(lock: &str, name: &str) -> bool {
+    name != TEMPLATE && lock.contains(&format!("\nname = \"{name}\"\n"))
+}
+
+/// What stands in Cargo.toml in place of `path = "../..`, and whether the path goes on behind it.
+enum Source {
+    /// The checkout, written as in TOML without its last quote.
+    Path(String),
+    /// The whole entry.
+    Git(String),
+}
+
+fn source(args: &NewArgs) -> Result<Source, String> {
+    // A text of JSON is one of TOML too.
+    let quoted = |text: &str| json!(text).to_string();
+    if let Some(url) = &args.git {
+        return Ok(Source::Git(format!("git = {}", quoted(url))));
+    }
+    let built_from = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = args.path.as_deref().unwrap_or(built_from);
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+    if !manifest.contains("\nname = \"sinew\"\n") {
+        let folder = folder.display();
+        return Err(match args.path {
+            Some(_) => format!("--path: '{folder}' is no checkout of Sinew; name its folder"),
+            None => format!(
+                "the checkout that this program was built from, '{folder}', is not there; say \
+                 where Sinew's crates are by --path DIR or --git URL"
+            ),
+        });
+    }
+    let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
+    let Some(text) = folder.to_str() else {
+        return Err(format!("the path '{}' is no UTF-8, as Cargo.toml must be", folder.display()));
+    };
+    let quoted = quoted(text);
+    Ok(Source::Path(format!("path = {}", &quoted[..quoted.len() - 1])))
+}
+
+fn write(folder: &Path, name: &str, source: &Source) -> Result<(), String> {
+    for (file, text) in FILES {
+        let path = folder.join(file);
+        let text = match *file {
+            "Cargo.toml" => manifest(text, source),
+            _ => (*text).to_owned(),
+        };
+        let parent = path.parent().unwrap_or(folder);
+        fs::create_dir_all(parent)
+            .and_then(|()| fs::write(&path, text.replace(TEMPLATE, name)))
+            .map_err(|error| format!("cannot write '{}': {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The template's manifest, with Sinew where it is.
+fn manifest(text: &str, source: &Source) -> String {
+    let line = |line: &str| match (line.split_once(SINEW), source) {
+        (Some((before, rest)), Source::Path(path)) => format!("{before}{path}{rest}\n"),
+        (Some((before, rest)), Source::Git(entry)) => {
+            let rest = rest.split_once('"').map_or("", |(_, rest)| rest);
+            format!("{before}{entry}{rest}\n")
+        }
+        (None, _) => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_no_crate_are_refused() {
+        for name in ["oven", "my_machine", "line-4", "A1"] {
+            assert_eq!(check(name), Ok(()));
+        }
+        let rows = [
+            ("", "a letter"),
+            ("1st", "a letter"),
+            ("_x", "a letter"),
+            ("ofen ", "a letter"),
+            ("öfen", "a letter"),
+            ("a\"b", "a letter"),
+            ("a/b", "without a path"),
+            ("..", "without a path"),
+            ("fn", "no word of Rust"),
+            ("deps", "no word of Rust"),
+            ("sinew-core", "depends on itself"),
+            ("serde", "depends on itself"),
+            (&"x".repeat(65), "64 characters"),
+        ];
+        for (name, expected) in rows {
+            let why = check(name).expect_err(name);
+            assert!(why.contains(expected), "{why}");
+        }
+    }
+
+    #[test]
+    fn the_crates_of_sinew_are_by_path_or_by_git() {
+        let toml = "sinew = { path = \"../..\" }\nsinew-core = { path = \"../../crates/core\" }\n";
+        let path = manifest(toml, &Source::Path("path = \"/a \\\"b\\\"".into()));
+        assert_eq!(
+            path,
+            "sinew = { path = \"/a \\\"b\\\"\" }\n\
+             sinew-core = { path = \"/a \\\"b\\\"/crates/core\" }\n"
+        );
+        let git = manifest(toml, &Source::Git("git = \"u\"".into()));
+        assert_eq!(git, "sinew = { git = \"u\" }\nsinew-core = { git = \"u\" }\n");
+    }
+}
