@@ -35,7 +35,9 @@ static OVEN: Kind = Kind {
         Port::input("power", "The power wanted, 0 to 3000 W.", Real::TYPE)
             .unit(Unit::Of("W"))
             .safe(&[SafeValue { name: "off", doc: "No power." }]),
-        Port::output("temperature", "How hot it is.", Real::TYPE).unit(Unit::Of("deg C")),
+        Port::output("temperature", "How hot it is.", Real::TYPE)
+            .unit(Unit::Of("deg C"))
+            .optional(),
         Port::output("state", "All that is known of it.", OvenState::TYPE).optional(),
     ],
     parameters: &[Parameter::new("limit_deg_c", ParameterType::Number { min: 0.0, max: 1000.0 })
