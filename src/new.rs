@@ -17,7 +17,7 @@ pub(crate) struct NewArgs {
     /// Name of the crate, its program and its graph; the folder of this name is made here
     #[arg(value_name = "NAME")]
     name: String,
-    /// Sinew's crates are those of this checkout; without it, of the one this program was built from
+    /// Sinew's crates are those of this checkout; else of the one this program was built from
     #[arg(long, value_name = "DIR", conflicts_with = "git")]
     path: Option<PathBuf>,
     /// Sinew's crates are those of this git repository

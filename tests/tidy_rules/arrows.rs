@@ -283,6 +283,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
                 "lab",
                 "list",
                 "log",
+                "new",
                 "overwrite",
                 "replay",
                 "steer",

@@ -48,8 +48,8 @@ pub trait Message:
 ///     }
 /// }
 /// ```
-/// An enum crosses by its number, and stands in a message as a [`Label`] of it. A peer may write any
-/// number: `get` answers `None` of one that no value has.
+/// An enum crosses by its number, and stands in a message as a [`Label`] of it. A peer may write
+/// any number: `get` answers `None` of one that no value has.
 ///
 /// ```
 /// use sinew_core::{Labels, message};

@@ -61,7 +61,7 @@ pub struct NodeEntry {
 }
 
 impl NodeEntry {
-    /// A row of a kind without actuator ports; else with `safe: Some(...)` before `..NodeEntry::new`.
+    /// Of a kind without actuator ports; else with `safe: Some(...)` before `..NodeEntry::new`.
     pub const fn new(
         kind: &'static Kind,
         make: fn(&Parameters<'_>) -> Result<Box<dyn Node>, Fault>,
@@ -284,7 +284,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Outside a graph, as tests need them: one value for each row of the kind's table, in its order.
+    /// Outside a graph, as tests need them: a value for each row of the kind's table, in its order.
     pub fn alone(
         kind: &'static Kind,
         values: &'a [ParameterValue],
