@@ -20,7 +20,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "crates/control/src",
         &[
-            &["counters", "hosts", "outside", "place", "spec"],
+            &["counters", "hosts", "outside", "place", "spec", "traces"],
             &["status"],
             &["client", "peer"],
             &["server", "supervisor"],
@@ -133,6 +133,14 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["service"],
             &["kinds"],
             &["domain"],
+        ],
+    ),
+    (
+        "crates/scope/src",
+        &[
+            &["series", "settings", "trace"],
+            &["columns", "export", "figures", "frequency", "step", "trigger"],
+            &["scope"],
         ],
     ),
     (

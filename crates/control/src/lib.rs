@@ -34,6 +34,7 @@ mod spec;
 pub mod status;
 mod supervisor;
 pub mod tap;
+pub mod traces;
 
 use std::fmt;
 

@@ -1,0 +1,143 @@
+//! A capture: the numbers of a window of time, trace by trace, and where cycles are missing.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::trace::Trace;
+
+/// Why a figure is not shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct NotShown(pub String);
+
+impl fmt::Display for NotShown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not shown: {}", self.0)
+    }
+}
+
+impl NotShown {
+    pub(crate) fn because<T>(why: impl Into<String>) -> Result<T, NotShown> {
+        Err(NotShown(why.into()))
+    }
+}
+
+/// Cycles that were gone before they were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// They are missing before this point of the series.
+    pub before: usize,
+    /// How many; 0 if the core was started anew there, so that nobody knows.
+    pub cycles: u64,
+}
+
+/// The times of a thread's cycles in a capture.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Times {
+    /// Start of each cycle, s after the capture's zero.
+    pub at_s: Vec<f64>,
+    /// Its place on the thread's grid of periods: one more than that of the cycle before, and one
+    /// more for each period that was skipped.
+    pub slots: Vec<u64>,
+    /// The thread's nominal period, s.
+    pub period_s: f64,
+    /// Where cycles are missing.
+    pub missing: Vec<Missing>,
+}
+
+impl Times {
+    /// Cycles that are missing, as far as is known.
+    pub fn lost(&self) -> u64 {
+        self.missing.iter().map(|missing| missing.cycles).sum()
+    }
+}
+
+/// A trace in a capture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Captured {
+    /// Which.
+    pub trace: Trace,
+    /// When its values are; traces of one thread share them.
+    pub times: Arc<Times>,
+    /// One value for each time; NaN as long as no message had come.
+    pub values: Vec<f64>,
+}
+
+impl Captured {
+    /// The value at a time, that of the last cycle which had begun then; `None` before the first
+    /// cycle, more than two periods after the last, and between cycles of which some are missing.
+    pub fn value_at(&self, at_s: f64) -> Option<f64> {
+        let times = &*self.times;
+        let at = times.at_s.partition_point(|time| *time <= at_s);
+        let since_s = at_s - times.at_s[at.checked_sub(1)?];
+        let is_over = at == self.values.len() && since_s > 2.0 * times.period_s;
+        let is_missing = times.missing.iter().any(|missing| missing.before == at);
+        (!is_over && !(is_missing && since_s > 0.0)).then(|| self.values[at - 1])
+    }
+
+    /// The values on the even grid of the thread's periods, which transforms need. In a period that
+    /// the thread skipped its last value stands. The values, and how many such periods there are.
+    ///
+    /// # Errors
+    /// Cycles are missing, or have no value, or more than a twentieth of the periods were skipped.
+    pub fn even(&self) -> Result<(Vec<f64>, usize), NotShown> {
+        let Times { slots, missing, .. } = &*self.times;
+        let name = &self.trace.name;
+        if !missing.is_empty() {
+            return NotShown::because(format!(
+                "{} cycles of '{name}' are missing in the capture; take another one",
+                self.times.lost()
+            ));
+        }
+        if self.values.len() < 2 {
+            return NotShown::because(format!("'{name}' has {} cycles here", self.values.len()));
+        }
+        if let Some(at) = self.values.iter().position(|value| !value.is_finite()) {
+            return NotShown::because(format!("cycle {at} of '{name}' has no finite value"));
+        }
+        let len = (slots[slots.len() - 1] - slots[0] + 1) as usize;
+        let skipped = len - self.values.len();
+        if skipped * 20 > len {
+            return NotShown::because(format!(
+                "{skipped} of {len} periods of '{name}' were skipped; the machine is too busy"
+            ));
+        }
+        let mut even = Vec::with_capacity(len);
+        for (at, value) in self.values.iter().enumerate() {
+            let until = slots.get(at + 1).copied().unwrap_or(slots[at] + 1);
+            even.extend((slots[at]..until).map(|_| *value));
+        }
+        Ok((even, skipped))
+    }
+}
+
+/// A window of time of all traces.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capture {
+    /// How many came before it.
+    pub number: u64,
+    /// Its zero on the machine's monotonic clock, ns: when the trigger came, or else its beginning.
+    pub zero_ns: u64,
+    /// Whether a trigger started it.
+    pub triggered: bool,
+    /// Its beginning and end, s after its zero.
+    pub from_s: f64,
+    /// As above.
+    pub until_s: f64,
+    /// In the order in which they were chosen.
+    pub traces: Vec<Captured>,
+}
+
+impl Capture {
+    /// Its length.
+    pub fn window_s(&self) -> f64 {
+        self.until_s - self.from_s
+    }
+
+    /// Whether no trace has a value in it.
+    pub fn is_empty(&self) -> bool {
+        self.traces.iter().all(|captured| captured.values.is_empty())
+    }
+}
