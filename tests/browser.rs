@@ -215,6 +215,15 @@ fn the_page_says_what_is_wrong_and_bears_hostile_words() {
 }
 
 #[test]
+fn the_page_shows_every_field_and_keeps_a_layout() {
+    let (folder, browser) = match ready() {
+        Ok(ready) => ready,
+        Err(lack) => return skip(&lack),
+    };
+    hold(folder, &browser, "panels.mjs", &page(folder).display().to_string());
+}
+
+#[test]
 fn the_page_of_flows_shows_them_and_nothing_of_a_core() {
     let (folder, browser) = match ready() {
         Ok(ready) => ready,

@@ -2,7 +2,7 @@
 // orders into promises.
 
 import { mark } from "./marks";
-import { decode, type CameraImage, type Hello, type Motion, type Order, type Text } from "./protocol";
+import { decode, type CameraImage, type Hello, type Motion, type Order, type Sizes, type Text, type Values } from "./protocol";
 
 /** Pauses between attempts, ms; the last one repeats. */
 const PAUSES_MS = [250, 500, 1000, 2000, 4000];
@@ -36,6 +36,7 @@ export interface Listener {
   text(text: Text): void;
   motion(motion: Motion): void;
   image(image: CameraImage): void;
+  values(values: Values): void;
 }
 
 interface Waiting {
@@ -50,12 +51,12 @@ export class Connection {
   private attempt = 0;
   private heard_ms = 0;
   private moved_ms = 0;
-  private elements: number | null = null;
+  private sizes: Sizes | null = null;
   private ended = "";
   private met = false;
   private next_id = 1;
   private readonly waiting = new Map<number, Waiting>();
-  private wants_image = false;
+  private wants = { image: false, values: false };
   private round_trips_ms: number[] = [];
 
   constructor(
@@ -88,10 +89,10 @@ export class Connection {
     });
   }
 
-  /** Asks for images, or for none: a hidden tab needs none. */
-  view(image: boolean): void {
-    this.wants_image = image;
-    this.send({ do: "view", image });
+  /** Asks for images and values, or for none: a hidden tab needs none. */
+  view(image: boolean, values: boolean): void {
+    this.wants = { image, values };
+    this.send({ do: "view", ...this.wants });
   }
 
   private send(message: object): boolean {
@@ -108,7 +109,7 @@ export class Connection {
     socket.onopen = () => {
       mark("open");
       this.send({ do: "ping", at: performance.now() });
-      if (this.wants_image) this.send({ do: "view", image: true });
+      if (this.wants.image || this.wants.values) this.send({ do: "view", ...this.wants });
     };
     socket.onmessage = ({ data }) => this.take(data);
     socket.onclose = ({ code, reason }) => this.closed(socket, code, reason);
@@ -127,9 +128,10 @@ export class Connection {
   }
 
   private takeBytes(data: ArrayBuffer): void {
-    if (this.elements === null) return;
-    const message = decode(data, this.elements);
+    if (this.sizes === null) return;
+    const message = decode(data, this.sizes);
     if (message.kind === "image") return this.listener.image(message);
+    if (message.kind === "values") return this.listener.values(message);
     this.moved_ms = this.heard_ms;
     this.listener.motion(message);
   }
@@ -140,7 +142,7 @@ export class Connection {
         this.attempt = 0;
         this.met = true;
         this.ended = "";
-        this.elements = text.signals.reduce((most, { offset, count }) => Math.max(most, offset + count), 0);
+        this.sizes = sizes(text);
         this.moved_ms = performance.now();
         this.listener.hello(text);
         return this.listener.link({ state: "live" });
@@ -170,7 +172,7 @@ export class Connection {
   private look(): void {
     const now = performance.now();
     if (now - this.heard_ms > SILENT_MS && this.socket) return this.socket.close();
-    if (this.elements === null) return;
+    if (this.sizes === null) return;
     const age_ms = now - this.moved_ms;
     this.listener.link(age_ms > OLD_MS ? { state: "old", age_ms } : { state: "live" });
   }
@@ -178,7 +180,7 @@ export class Connection {
   private closed(socket: WebSocket, code: number, reason: string): void {
     if (socket !== this.socket) return;
     this.socket = null;
-    this.elements = null;
+    this.sizes = null;
     for (const id of [...this.waiting.keys()]) {
       this.settle(id, (waiting) => waiting.reject(new Error("the connection was lost before an answer came")));
     }
@@ -189,4 +191,13 @@ export class Connection {
     this.attempt += 1;
     setTimeout(() => this.open(), pause * (1 + PAUSE_SPREAD * Math.random()));
   }
+}
+
+function sizes({ signals, ports }: Hello): Sizes {
+  const fields = ports.flatMap((port) => port.fields);
+  return {
+    signals: signals.reduce((most, { offset, count }) => Math.max(most, offset + count), 0),
+    ports: ports.length,
+    numbers: fields.reduce((most, { offset, shown }) => Math.max(most, offset + shown), 0),
+  };
 }

@@ -27,6 +27,15 @@ export function short(value: number): string {
   return value >= 1e6 ? `${(value / 1e6).toFixed(0)} M` : value >= 1e4 ? `${(value / 1e3).toFixed(0)} k` : count(value);
 }
 
+/** Any number, with six digits at most. */
+export function number(value: number): string {
+  if (Number.isNaN(value)) return "no number";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "\u2212∞";
+  const size = Math.abs(value);
+  const text = size !== 0 && (size >= 1e9 || size < 1e-4) ? value.toExponential(3) : String(Number.isInteger(value) ? value : Number(value.toPrecision(6)));
+  return text.replace("-", "\u2212");
+}
+
 /** A rate given in 1/s. */
 export function rate(per_s: number | null | undefined): string {
   if (per_s === null || per_s === undefined) return NONE;

@@ -10,7 +10,9 @@ import { DrivesPanel } from "./drives";
 import { EventsPanel } from "./events";
 import { time } from "./format";
 import { FlowNodePanel } from "./flow_node";
+import { Layout } from "./layout";
 import { mark } from "./marks";
+import { MessagesPanel } from "./messages";
 import { GraphPanel } from "./graph";
 import { HistogramPanel } from "./histograms";
 import { PlannerPanel } from "./planner";
@@ -39,6 +41,8 @@ class Page {
   private readonly events = new EventsPanel();
   private readonly camera = new CameraPanel();
   private readonly planner = new PlannerPanel((order) => this.connection.order(order));
+  private readonly messages = new MessagesPanel(() => undefined);
+  private readonly layout = new Layout();
   private readonly connection: Connection;
   private hello_: Hello | null = null;
   private status_: Status | null = null;
@@ -57,8 +61,10 @@ class Page {
       text: (text) => this.text(text),
       motion: (motion) => this.motion(motion),
       image: (image) => void this.camera.image(image),
+      values: (values) => this.messages.values(values),
     });
-    document.addEventListener("visibilitychange", () => this.wantImages());
+    document.addEventListener("visibilitychange", () => this.want());
+    addEventListener("layout", () => this.want());
     this.showLink();
   }
 
@@ -77,8 +83,10 @@ class Page {
     this.latency.hello(hello);
     this.jitter.hello(hello);
     this.planner.hello(hello);
+    this.messages.hello(hello);
     byId("camera").hidden = !hello.camera;
-    this.wantImages();
+    this.layout.hello(hello.graph, hello.picture.nodes.some(({ flow }) => flow !== null) ? ["flow"] : []);
+    this.want();
     void this.checkToken();
   }
 
@@ -143,6 +151,7 @@ class Page {
     this.arm.motion(motion);
     this.drives.motion(motion);
     this.planner.motion(motion);
+    this.messages.motion(motion);
   }
 
   /** The connection's state, unless the core itself is silent. */
@@ -208,8 +217,10 @@ class Page {
     );
   }
 
-  private wantImages(): void {
-    this.connection.view(this.hello_?.camera === true && !document.hidden);
+  /** A tab or a panel that nobody sees needs nothing. */
+  private want(): void {
+    const isSeen = (panel: string) => byId(panel).getClientRects().length > 0 && !document.hidden;
+    this.connection.view(this.hello_?.camera === true && isSeen("camera"), isSeen("messages"));
   }
 
   private recolour(): void {

@@ -6,6 +6,10 @@ export const VERSION = 1;
 
 const MOTION = 1;
 const IMAGE = 2;
+const VALUES = 3;
+
+/** Flags of a port in a frame with values. */
+export const VALUE = { fresh: 1, closed: 2, safe: 4 };
 
 /** Flags of a thread: what happened in a cycle since the last frame. */
 export const FLAG = { fresh: 1, overrun: 2, feedbackMissing: 4, stopping: 8, failed: 16, withoutInput: 32 };
@@ -30,6 +34,24 @@ export interface SignalInfo {
   count: number;
   labels: string[];
   offset: number;
+}
+
+export interface FieldInfo {
+  name: string;
+  scalar: string;
+  unit: string;
+  count: number;
+  shown: number;
+  offset: number;
+}
+
+export interface PortInfo {
+  thread: number;
+  port: string;
+  direction: "in" | "out";
+  message: string;
+  others: string[];
+  fields: FieldInfo[];
 }
 
 export interface ArmJoint {
@@ -58,6 +80,8 @@ export interface Hello {
   now_ms: number;
   threads: ThreadInfo[];
   signals: SignalInfo[];
+  ports: PortInfo[];
+  ports_left_out: number;
   picture: Picture;
   arm: { name: string; joints: ArmJoint[] } | null;
   joints_signal: number | null;
@@ -262,31 +286,74 @@ export interface CameraImage {
   jpeg: Uint8Array<ArrayBuffer>;
 }
 
+/** A port in a frame with values. */
+export interface PortValue {
+  written_ms: number;
+  messages: number;
+  flags: number;
+}
+
+/** Ten times a second: the newest message of each port. */
+export interface Values {
+  kind: "values";
+  sequence: number;
+  now_ms: number;
+  ports: PortValue[];
+  numbers: Float64Array;
+}
+
+/** How many elements all signals, all ports and all their numbers are. */
+export interface Sizes {
+  signals: number;
+  ports: number;
+  numbers: number;
+}
+
 const HEAD_LEN = 16;
+const PORT_LEN = 16;
 const THREAD_LEN = 32;
 
-/** Reads a binary message of a run with so many signal elements; throws a sentence if it is none. */
-export function decode(bytes: ArrayBuffer, signals: number): Motion | CameraImage {
+/** Reads a binary message of a run of these sizes; throws a sentence if it is none. */
+export function decode(bytes: ArrayBuffer, sizes: Sizes): Motion | CameraImage | Values {
   if (bytes.byteLength < HEAD_LEN) throw new Error(`a message of ${bytes.byteLength} bytes is too short`);
   const view = new DataView(bytes);
   const [kind, version] = [view.getUint8(0), view.getUint8(1)];
   if (version !== VERSION) throw new Error(`a message of version ${version}, expected ${VERSION}`);
   const [sequence, at_ms] = [view.getUint32(4, true), view.getFloat64(8, true)];
   if (kind === IMAGE) return { kind: "image", sequence, taken_ms: at_ms, jpeg: new Uint8Array(bytes, HEAD_LEN) };
+  if (kind === VALUES) return values(view, sequence, at_ms, sizes);
   if (kind !== MOTION) throw new Error(`a message of kind ${kind}, which this page does not know`);
+  return motion(view, sequence, at_ms, sizes.signals);
+}
+
+function motion(view: DataView, sequence: number, now_ms: number, signals: number): Motion {
   const threads = view.getUint16(2, true);
   const path_at = HEAD_LEN + THREAD_LEN * threads + 4 * signals;
-  const points = bytes.byteLength >= path_at + 2 ? view.getUint16(path_at, true) : 0;
-  const expected = path_at + 2 + 12 * points;
-  if (bytes.byteLength !== expected) throw new Error(`a frame of ${bytes.byteLength} bytes, expected ${expected}`);
+  const points = view.byteLength >= path_at + 2 ? view.getUint16(path_at, true) : 0;
+  fits(view, path_at + 2 + 12 * points);
   return {
     kind: "motion",
     sequence,
-    now_ms: at_ms,
+    now_ms,
     threads: Array.from({ length: threads }, (_, i) => thread(view, HEAD_LEN + THREAD_LEN * i)),
     signals: floats(view, HEAD_LEN + THREAD_LEN * threads, signals),
     path: floats(view, path_at + 2, 3 * points),
   };
+}
+
+function values(view: DataView, sequence: number, now_ms: number, sizes: Sizes): Values {
+  const numbers_at = HEAD_LEN + PORT_LEN * sizes.ports;
+  fits(view, numbers_at + 8 * sizes.numbers);
+  const port = (_: unknown, i: number): PortValue => {
+    const at = HEAD_LEN + PORT_LEN * i;
+    return { written_ms: view.getFloat64(at, true), messages: view.getUint32(at + 8, true), flags: view.getUint32(at + 12, true) };
+  };
+  const numbers = Float64Array.from({ length: sizes.numbers }, (_, i) => view.getFloat64(numbers_at + 8 * i, true));
+  return { kind: "values", sequence, now_ms, ports: Array.from({ length: sizes.ports }, port), numbers };
+}
+
+function fits(view: DataView, expected: number): void {
+  if (view.byteLength !== expected) throw new Error(`a frame of ${view.byteLength} bytes, expected ${expected}`);
 }
 
 function thread(view: DataView, at: number): ThreadMotion {

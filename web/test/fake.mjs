@@ -68,6 +68,35 @@ const origins = [[0, 0, 0], [0, 0, 0.29], [0, 0, 0.27], [0, 0, 0.07], [0.302, 0,
 const axes = [[0, 0, 1], [0, 1, 0], [0, 1, 0], [1, 0, 0], [0, 1, 0], [1, 0, 0]];
 const STATES = ["not ready", "switch on disabled", "ready to switch on", "switched on", "operation enabled", "fault"];
 
+/** One whose messages come, an actuator's with its safe value, one that was never written. */
+function ports() {
+  const f64 = (name, unit, count, offset) => ({ name, scalar: "f64", unit, count, shown: Math.min(count, 16), offset });
+  return [
+    { thread: 0, port: "ik.out", direction: "out", message: "Joints", others: ["ethercat.in"], fields: [f64("position_rad", "rad", 6, 0), f64("speed_m_per_s", "m/s", 1, 6)] },
+    { thread: 1, port: "drives.in", direction: "in", message: "Real", others: ["ethercat.out"], fields: [f64("value", "V", 1, 7)] },
+    { thread: 0, port: "planner.command", direction: "in", message: "Order", others: ["dashboard.command"], fields: [{ ...f64("go", "", 1, 8), scalar: "bool" }, f64("many", "", 100, 9)] },
+  ];
+}
+
+/** The values of those ports at a time. */
+export function values(sequence, since_ms) {
+  const ms = since_ms + 10_000;
+  const numbers = [...Array.from({ length: 6 }, (_, i) => Math.sin(ms / 900 + i)), 0.25, -1.5, 0, ...Array(16).fill(0)];
+  const frame = Buffer.alloc(16 + 3 * 16 + 8 * numbers.length);
+  frame[0] = 3;
+  frame[1] = 1;
+  frame.writeUInt16LE(3, 2);
+  frame.writeUInt32LE(sequence, 4);
+  frame.writeDoubleLE(ms, 8);
+  [[ms - 1, sequence, 1], [ms - 2300, 77, 4], [-1, 0, 0]].forEach(([written, count, flags], i) => {
+    frame.writeDoubleLE(written, 16 + 16 * i);
+    frame.writeUInt32LE(count, 24 + 16 * i);
+    frame.writeUInt32LE(flags, 28 + 16 * i);
+  });
+  numbers.forEach((number, i) => frame.writeDoubleLE(number, 64 + 8 * i));
+  return frame;
+}
+
 export function hello(life = "1") {
   const signals = [
     ["planner", 0, "actual_m", "m", 3, []], ["planner", 0, "paused", "", 1, []], ["planner", 0, "path_chosen", "", 1, []],
@@ -96,7 +125,7 @@ export function hello(life = "1") {
       { domain: "control", thread: 0, period_us: 1000, deadline_us: 1000, timed: true, nodes: ["planner", "ik", "ethercat"] },
       { domain: "plant", thread: 0, period_us: 1000, deadline_us: 1000, timed: false, nodes: ["drives"] },
     ],
-    signals: rows,
+    signals: rows, ports: ports(), ports_left_out: 0,
     picture: {
       domains: domains.map(([name, service]) => ({ name, service })),
       nodes: nodes.map(([name, kind, domain]) => ({ name, kind, domain, flow: null, runs: true })),
@@ -168,7 +197,7 @@ export function run(server) {
   server.greet = (tell) => [hello(), status(phase), figures(61000), { type: "events", events: story, missed: 0 }].forEach(tell);
   server.hear = (order, answer) => {
     if (order.do === "ping") return answer({ type: "pong", at: order.at });
-    if (order.do === "view") return;
+    if (order.do === "view") return (server.wants = order);
     if (order.token !== TOKEN) return answer({ type: "error", id: order.id, text: "the token is wrong" });
     if (order.do === "halt") [phase, held_ms] = ["held", ms()];
     if (order.do === "reset") [phase, sequence] = ["running", 0];
@@ -177,6 +206,7 @@ export function run(server) {
     if (order.do === "halt") server.tell({ type: "stop", reason: "the dashboard's stop button", asked_ms: held_ms, safe_output_us: 1100, brakes_closed_us: 43000, at_rest_us: 51000 });
   };
   const timers = [setInterval(() => server.tell(motion((sequence += 1), ms(), phase === "held")), 33),
+    setInterval(() => server.wants?.values && server.tell(values((sequence += 1), ms())), 100),
     setInterval(() => [status(phase, ms()), figures(61000 + ms())].forEach(server.tell), 500)];
   server.on("close", () => timers.forEach(clearInterval));
   return () => timers.forEach(clearInterval);

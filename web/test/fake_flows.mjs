@@ -17,7 +17,7 @@ export function hello(count = 30) {
   nodes.push(["a_test", "test", "node"], ["page", "dashboard", null]);
   links.push(["a_test.out", "router.in", nodes.length - 2, 1]);
   return {
-    ...fake.hello(), graph: "shop", threads: [], signals: [], arm: null, joints_signal: null, path_signal: null, paths: [],
+    ...fake.hello(), graph: "shop", threads: [], signals: [], ports: [], arm: null, joints_signal: null, path_signal: null, paths: [],
     commands: false, holds: false, camera: false,
     picture: {
       domains: [{ name: "page", service: true }, { name: "api", service: true }],

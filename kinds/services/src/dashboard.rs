@@ -13,6 +13,7 @@ mod hello;
 mod hub;
 mod orders;
 mod page;
+mod ports;
 pub mod protocol;
 mod server;
 mod shows;

@@ -13,6 +13,7 @@ use sinew_spec::plan::{Plan, Release};
 
 use super::figures::{ThreadCosts, jitter_ns, latency_ns};
 use super::frame::ThreadMotion;
+use super::ports::Ports;
 use super::protocol::{
     FLAG_FAILED, FLAG_FEEDBACK_MISSING, FLAG_FRESH, FLAG_OVERRUN, FLAG_STOPPING,
     FLAG_WITHOUT_INPUT, Hello, StopTimes, ThreadFigures, TimeFigures,
@@ -37,6 +38,7 @@ pub(super) struct Cycles {
     brakes: Vec<Brake>,
     /// For each link the messages that the records of its writer showed; `None` for the others.
     pub(super) written: Vec<Option<u64>>,
+    pub(super) ports: Ports,
 }
 
 struct Thread {
@@ -90,6 +92,7 @@ impl Cycles {
             points: Vec::new(),
             brakes: (0..hello.signals.len()).filter_map(brake).collect(),
             written: (0..plan.links.len()).map(in_core).collect(),
+            ports: Ports::new(watch, &hello.ports),
         }
     }
 
@@ -112,6 +115,7 @@ impl Cycles {
                 self.written[link] = self.written[link].map(|count| count + 1);
             }
         }
+        self.ports.add(at, record);
         let signals = &mut self.signals[thread.signals.clone()];
         signals.iter_mut().zip(record.signals()).for_each(|(to, value)| *to = value);
         if let Some((_, elements)) = self.path.as_ref().filter(|(thread, _)| *thread == at) {

@@ -2,7 +2,8 @@
 
 use axum::body::Bytes;
 
-use super::protocol::{IMAGE, MOTION, PATH_POINTS_MAX, VERSION};
+use super::ports::PortValues;
+use super::protocol::{IMAGE, MOTION, PATH_POINTS_MAX, VALUES, VERSION};
 
 /// What a thread did since the last frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -72,6 +73,24 @@ pub(super) fn image(sequence: u32, taken_ms: f64, jpeg: &[u8]) -> Bytes {
     bytes.into()
 }
 
+/// The bytes of a message with the values of ports.
+pub(super) fn values(sequence: u32, now_ms: f64, ports: &[PortValues]) -> Bytes {
+    let mut bytes = vec![VALUES, VERSION];
+    let count = u16::try_from(ports.len()).expect("no more than PORTS_MAX are shown");
+    bytes.extend(count.to_le_bytes());
+    bytes.extend(sequence.to_le_bytes());
+    bytes.extend(now_ms.to_le_bytes());
+    for port in ports {
+        bytes.extend(port.written_ms.to_le_bytes());
+        bytes.extend(port.messages.to_le_bytes());
+        bytes.extend(port.flags.to_le_bytes());
+    }
+    for number in ports.iter().flat_map(|port| &port.numbers) {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +136,18 @@ mod tests {
         assert_eq!(bytes[..8], [IMAGE, VERSION, 0, 0, 7, 0, 0, 0]);
         assert_eq!(bytes[8..16], 2.5_f64.to_le_bytes());
         assert_eq!(&bytes[16..], b"jpeg");
+    }
+
+    #[test]
+    fn values_stand_where_the_protocol_says() {
+        let port = |written_ms, numbers| PortValues { written_ms, messages: 9, flags: 5, numbers };
+        let bytes = values(3, 8.5, &[port(7.25, vec![1.5, -2.0]), port(-1.0, vec![4.0])]);
+        let f64_at = |at: usize| f64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
+        assert_eq!(bytes[..8], [VALUES, VERSION, 2, 0, 3, 0, 0, 0]);
+        assert_eq!([8, 16, 32].map(f64_at), [8.5, 7.25, -1.0]);
+        assert_eq!(bytes[24..32], [9, 0, 0, 0, 5, 0, 0, 0]);
+        assert_eq!([48, 56, 64].map(f64_at), [1.5, -2.0, 4.0]);
+        assert_eq!(bytes.len(), 72);
     }
 
     #[test]

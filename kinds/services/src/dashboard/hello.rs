@@ -9,6 +9,7 @@ use sinew_spec::catalogue::ParameterValue;
 use sinew_spec::plan::{Domain, End, Link, Node, Plan, Release};
 
 use super::figures::BUCKETS;
+use super::ports;
 use super::protocol::{Arm, Hello, SignalInfo, ThreadInfo, VERSION};
 use super::{COMMAND, IMAGE};
 
@@ -28,6 +29,7 @@ pub(super) fn hello(watch: &Watch, arm: Option<Arm>, name: &str) -> Hello {
     let planner = planner.map(|link| link.to.node);
     let ids: Vec<_> = watch.threads().collect();
     let signals = signals(plan, &ids);
+    let (ports, ports_left_out) = ports::infos(watch);
     let moving = arm.as_ref().map(|arm| arm.joints.iter().filter(|joint| joint.moves).count());
     let find = |name: &str, count: Option<usize>| {
         signals.iter().position(|row| row.name == name && Some(row.count) == count)
@@ -43,6 +45,8 @@ pub(super) fn hello(watch: &Watch, arm: Option<Arm>, name: &str) -> Hello {
         joints_signal: find(JOINTS, moving),
         path_signal: find(PATH.0, Some(PATH.1)),
         signals,
+        ports,
+        ports_left_out,
         picture: picture(plan),
         arm,
         paths: planner.map_or_else(Vec::new, |planner| paths(plan, planner)),

@@ -34,13 +34,15 @@ pub(super) struct Hub {
     /// The bytes of messages, for all who are fast enough.
     pub(super) motion: watch::Sender<Bytes>,
     pub(super) image: watch::Sender<Bytes>,
+    pub(super) values: watch::Sender<Bytes>,
     /// The last word, once it is said: viewers are told and closed.
     pub(super) closing: watch::Sender<Option<Closing>>,
     /// Locked while a text is sent, so that a new viewer misses none and gets none twice.
     lasting: Mutex<Lasting>,
     wishes: Mutex<Vec<Wish>>,
     viewers: AtomicUsize,
-    image_viewers: AtomicUsize,
+    /// Those who want images, and values.
+    wanting: [AtomicUsize; 2],
 }
 
 /// What a new viewer is told beside what comes.
@@ -77,8 +79,11 @@ pub(super) struct Wish {
 /// A viewer's place; given back when dropped.
 pub(super) struct Seat<'a> {
     hub: &'a Hub,
-    images: bool,
+    wants: Wants,
 }
+
+/// What a viewer wants beside the rest: images, values of ports.
+pub(super) type Wants = [bool; 2];
 
 /// What a viewer follows.
 pub(super) struct Feed {
@@ -87,6 +92,7 @@ pub(super) struct Feed {
     pub(super) texts: broadcast::Receiver<Utf8Bytes>,
     pub(super) motion: watch::Receiver<Bytes>,
     pub(super) image: watch::Receiver<Bytes>,
+    pub(super) values: watch::Receiver<Bytes>,
     pub(super) closing: watch::Receiver<Option<Closing>>,
 }
 
@@ -117,11 +123,12 @@ impl Hub {
             owner,
             motion: watch::Sender::default(),
             image: watch::Sender::default(),
+            values: watch::Sender::default(),
             closing: watch::Sender::default(),
             lasting: Mutex::new(lasting),
             wishes: Mutex::default(),
             viewers: AtomicUsize::new(0),
-            image_viewers: AtomicUsize::new(0),
+            wanting: [const { AtomicUsize::new(0) }; 2],
         }
     }
 
@@ -132,7 +139,12 @@ impl Hub {
 
     /// Whether somebody wants images. As above.
     pub(super) fn wants_images(&self) -> bool {
-        self.image_viewers.load(Relaxed) > 0
+        self.wanting[0].load(Relaxed) > 0
+    }
+
+    /// Whether somebody wants the values of ports. As above.
+    pub(super) fn wants_values(&self) -> bool {
+        self.wanting[1].load(Relaxed) > 0
     }
 
     /// Says something to all viewers, and to those who come later.
@@ -160,7 +172,7 @@ impl Hub {
     pub(super) fn seat(&self) -> Option<Seat<'_>> {
         // Only counts: what viewers see is ordered by the senders above.
         let taken = self.viewers.fetch_add(1, Relaxed);
-        let seat = Seat { hub: self, images: false };
+        let seat = Seat { hub: self, wants: Wants::default() };
         (taken < self.owner.viewers_max).then_some(seat)
     }
 
@@ -178,6 +190,7 @@ impl Hub {
             texts: lasting.texts.subscribe(),
             motion: self.motion.subscribe(),
             image: self.image.subscribe(),
+            values: self.values.subscribe(),
             closing: self.closing.subscribe(),
         }
     }
@@ -243,21 +256,23 @@ impl Lasting {
 }
 
 impl Seat<'_> {
-    /// Whether this viewer wants images.
-    pub(super) fn want_images(&mut self, wanted: bool) {
-        if wanted != std::mem::replace(&mut self.images, wanted) {
+    /// What this viewer wants from now on.
+    pub(super) fn want(&mut self, wants: Wants) {
+        for (at, count) in self.hub.wanting.iter().enumerate() {
             // As for the viewers.
-            match wanted {
-                true => self.hub.image_viewers.fetch_add(1, Relaxed),
-                false => self.hub.image_viewers.fetch_sub(1, Relaxed),
+            match (self.wants[at], wants[at]) {
+                (false, true) => count.fetch_add(1, Relaxed),
+                (true, false) => count.fetch_sub(1, Relaxed),
+                _ => continue,
             };
         }
+        self.wants = wants;
     }
 }
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        self.want_images(false);
+        self.want(Wants::default());
         // As above.
         self.hub.viewers.fetch_sub(1, Relaxed);
     }

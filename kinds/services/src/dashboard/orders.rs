@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
-use super::hub::{Hub, Wish};
+use super::hub::{Hub, Wants, Wish};
 use super::protocol::{PageOrder, Signed, Text};
 use super::tapped::{self, TapSaid, Tapped};
 
@@ -31,8 +31,8 @@ pub(super) struct Reply {
     pub(super) told: Told,
     /// To be sent; an order for the planner is answered later.
     pub(super) text: Option<Utf8Bytes>,
-    /// Whether the viewer now wants images, if it has said so.
-    pub(super) images: Option<bool>,
+    /// What the viewer now wants, if it has said so.
+    pub(super) wants: Option<Wants>,
     pub(super) tap: TapChange,
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn carry_out(
     answers: &Sender<Utf8Bytes>,
     lines: &Sender<TapSaid>,
 ) -> Reply {
-    let done = |text| Reply { told: Told::Done, text, images: None, tap: TapChange::None };
+    let done = |text| Reply { told: Told::Done, text, wants: None, tap: TapChange::None };
     let order = match parse(text) {
         Ok(order) => order,
         Err((id, text)) => return failed(hub, Told::Malformed, id, &text),
@@ -67,7 +67,9 @@ pub(super) async fn carry_out(
     let plan = |what: u32, path: u32| Command::Plan { what, path };
     let (Signed { id, token }, command) = match order {
         PageOrder::Ping { at } => return done(Some(hub.encode(&Text::Pong { at }))),
-        PageOrder::View { image } => return Reply { images: Some(image), ..done(None) },
+        PageOrder::View { image, values } => {
+            return Reply { wants: Some([image, values]), ..done(None) };
+        }
         PageOrder::Check(signed) => (signed, Command::Check),
         PageOrder::Halt(signed) => {
             let reason = Some("asked for on the dashboard".to_owned());
@@ -120,7 +122,7 @@ pub(super) async fn carry_out(
 
 fn failed(hub: &Hub, told: Told, id: Option<u64>, text: &str) -> Reply {
     let text = hub.encode(&Text::Error { id, text });
-    Reply { told, text: Some(text), images: None, tap: TapChange::None }
+    Reply { told, text: Some(text), wants: None, tap: TapChange::None }
 }
 
 /// The order in a message; else its id, if there is one, and what is wrong.
@@ -151,7 +153,11 @@ mod tests {
         let signed = || Signed { id: 1, token: "t".into() };
         let cases = [
             (r#"{"do":"ping","at":1.5}"#, PageOrder::Ping { at: 1.5 }),
-            (r#"{"do":"view","image":true}"#, PageOrder::View { image: true }),
+            (r#"{"do":"view","image":true}"#, PageOrder::View { image: true, values: false }),
+            (
+                r#"{"do":"view","image":false,"values":true}"#,
+                PageOrder::View { image: false, values: true },
+            ),
             (r#"{"do":"check","id":1,"token":"t"}"#, PageOrder::Check(signed())),
             (r#"{"do":"halt","id":1,"token":"t"}"#, PageOrder::Halt(signed())),
             (r#"{"id":1,"token":"t","do":"reset"}"#, PageOrder::Reset(signed())),

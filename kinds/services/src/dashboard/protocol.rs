@@ -47,6 +47,21 @@
 //!     frame, m, oldest first, at most PATH_POINTS_MAX
 //! ```
 //!
+//! ```text
+//! values, 10 Hz, to whoever asked for them
+//!  0  u8   3
+//!  1  u8   version, 1
+//!  2  u16  ports
+//!  4  u32  sequence, from 1
+//!  8  f64  now, monotonic ms
+//! 16  for each port of hello, 16 bytes:
+//!      0  f64  start of the cycle that brought its newest message, monotonic ms; -1: none has
+//!              been written in this life of the core
+//!      8  u32  messages since the core's start, or the dashboard's if that was later
+//!     12  u32  flags: see VALUE_*
+//!     then the numbers of all ports that are shown, f64, at the places that hello says
+//! ```
+//!
 //! The numbers of cycles begin again at 0 when the core was reset: what is older than a falling
 //! number belongs to a former life of the core. A viewer that is slow misses frames, never texts.
 //!
@@ -54,7 +69,7 @@
 //!
 //! ```text
 //! {"do":"ping","at":123.5}                           without a token
-//! {"do":"view","image":true}                         likewise: to get images, or none any more
+//! {"do":"view","image":true,"values":true}           likewise: to get images and values, or not
 //! {"do":"check","id":1,"token":"..."}                whether the token is right: done or error
 //! {"do":"halt","id":2,"token":"..."}                 the core stops, with safe outputs
 //! {"do":"reset","id":3,"token":"..."}                the core starts again
@@ -89,6 +104,24 @@ pub const VERSION: u8 = 1;
 pub const MOTION: u8 = 1;
 /// First byte of a binary message with an image.
 pub const IMAGE: u8 = 2;
+
+/// First byte of a binary message with the newest messages of ports.
+pub const VALUES: u8 = 3;
+
+/// Flag of a port: a message came since the last frame with values.
+pub const VALUE_FRESH: u32 = 1;
+/// Flag of a port: the other end of its link is gone.
+pub const VALUE_CLOSED: u32 = 2;
+/// Flag of an actuator's port: the actuator has its safe value in place of a message, because none
+/// came for so long as its `after` says, or because the core stops.
+pub const VALUE_SAFE: u32 = 4;
+
+/// Ports whose messages are shown; how many more there are stands in hello.
+pub const PORTS_MAX: usize = 200;
+/// Numbers of all these messages; a port that does not fit is left out as a whole.
+pub const NUMBERS_MAX: usize = 1000;
+/// Numbers of one field; the others of an array are left out.
+pub const FIELD_NUMBERS_MAX: usize = 16;
 
 /// Flag of a thread: there was a cycle since the last frame.
 pub const FLAG_FRESH: u32 = 1;
@@ -202,6 +235,10 @@ pub struct Hello {
     pub threads: Vec<ThreadInfo>,
     /// The signals of their nodes, in the order of motion.
     pub signals: Vec<SignalInfo>,
+    /// The ports whose messages the records of the core show, in the order of values.
+    pub ports: Vec<PortInfo>,
+    /// So many more are not shown: see [`PORTS_MAX`] and [`NUMBERS_MAX`].
+    pub ports_left_out: usize,
     /// The graph, for the page to draw: `domains`, `nodes`, `links` and `flow_links`. Nodes and
     /// links are in the order of figures, links in that of status too. A node's `flow` is "source"
     /// where flows begin, "node" elsewhere in flows, else null; one that does not take part in the
@@ -260,6 +297,43 @@ pub struct SignalInfo {
     /// Not empty: each number is an index into these words.
     pub labels: &'static [&'static str],
     /// Index of its first number among those of motion.
+    pub offset: usize,
+}
+
+/// A port whose messages are shown.
+#[derive(Clone, Debug, Serialize)]
+pub struct PortInfo {
+    /// Index into the threads.
+    pub thread: usize,
+    /// Its place among the taps of that thread.
+    #[serde(skip)]
+    pub tap: usize,
+    /// `node.port`.
+    pub port: String,
+    /// `in` for what came from another thread, `out` for what the node wrote.
+    pub direction: &'static str,
+    /// Type of its messages.
+    pub message: String,
+    /// The other ends of its links, as `node.port`.
+    pub others: Vec<String>,
+    /// The fields of a message.
+    pub fields: Vec<FieldInfo>,
+}
+
+/// A field of a message.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FieldInfo {
+    /// Its name.
+    pub name: String,
+    /// What it is made of, such as `f64` or `bool`.
+    pub scalar: String,
+    /// Its unit, or empty.
+    pub unit: String,
+    /// Numbers in it.
+    pub count: usize,
+    /// So many of them are shown, the first ones.
+    pub shown: usize,
+    /// Place of its first number among those of values.
     pub offset: usize,
 }
 
@@ -403,6 +477,9 @@ pub enum PageOrder {
     View {
         /// Whether images are wanted.
         image: bool,
+        /// Whether the values of ports are wanted.
+        #[serde(default)]
+        values: bool,
     },
     /// Whether the token is right.
     Check(Signed),

@@ -27,6 +27,8 @@ const EVENTS_NS: u64 = 200_000_000;
 
 /// Between two images: 15 Hz, which looks alive and takes little of the network.
 const IMAGE_NS: u64 = 1_000_000_000 / 15;
+/// Between two frames with the values of ports: 10 Hz, as fast as people read.
+const VALUES_NS: u64 = 100_000_000;
 /// Frames taken at a look: a camera at 60 Hz leaves two, after a pause what its link holds.
 const FRAMES_MAX: usize = 16;
 /// Of the JPEGs, 1 to 100.
@@ -46,6 +48,7 @@ pub(super) struct Shows {
     /// Number of the last command.
     sequence: u64,
     image_due_ns: u64,
+    values_due_ns: u64,
     status_due_ns: u64,
     events_due_ns: u64,
     /// Number of the last event.
@@ -67,6 +70,7 @@ impl Shows {
             // already is no new command: so each life begins with a number that no other had.
             sequence: now_ns(),
             image_due_ns: 0,
+            values_due_ns: 0,
             status_due_ns: 0,
             events_due_ns: 0,
             event: 0,
@@ -89,9 +93,11 @@ impl Shows {
         self.looked_ns = now_ns();
         let is_stopping = self.cycles.is_stopping();
         if let Some(motion) = self.take_motion(io.watch()) {
+            let values = self.take_values();
             self.show(move |hub| {
                 hub.motion.send_replace(motion);
                 image.into_iter().for_each(|image| drop(hub.image.send_replace(image)));
+                values.into_iter().for_each(|values| drop(hub.values.send_replace(values)));
             });
         }
         if self.hub.viewers() == 0 {
@@ -132,6 +138,16 @@ impl Shows {
             signals: &self.cycles.signals,
             path: &path,
         }))
+    }
+
+    /// The newest messages of ports, if somebody wants them and it is time.
+    fn take_values(&mut self) -> Option<Bytes> {
+        let now_ns = now_ns();
+        if !self.hub.wants_values() || now_ns < self.values_due_ns {
+            return None;
+        }
+        self.values_due_ns = now_ns + VALUES_NS;
+        Some(frame::values(self.frames, now_ns as f64 / 1e6, &self.cycles.ports.take()))
     }
 
     /// Takes the frames of the camera, so that none is old, and gives one when it is time. No more

@@ -52,11 +52,11 @@ pub(super) async fn serve(socket: WebSocket, hub: &Hub) {
     };
     let (answers, replies) = mpsc::channel(ANSWERS_MAX);
     let (lines, tapped) = mpsc::channel(TAP_LINES_MAX);
-    let wants_images = AtomicBool::new(false);
-    let reading = Reading { hub, answers, lines, seat, wants_images: &wants_images, tap: None };
+    let wants = [const { AtomicBool::new(false) }; 2];
+    let reading = Reading { hub, answers, lines, seat, wants: &wants, tap: None };
     let end = select! {
         end = reading.listen(&mut stream) => end,
-        end = show(&mut sink, hub, replies, tapped, &wants_images) => end,
+        end = show(&mut sink, hub, replies, tapped, &wants) => end,
     };
     if let Some(end) = end {
         close(&mut sink, &mut stream, end).await;
@@ -85,7 +85,7 @@ async fn show(
     hub: &Hub,
     mut replies: Receiver<Utf8Bytes>,
     mut tapped: Receiver<TapSaid>,
-    wants_images: &AtomicBool,
+    wants: &[AtomicBool; 2],
 ) -> Option<End> {
     let mut view = hub.view();
     for text in std::mem::take(&mut view.greeting) {
@@ -118,7 +118,11 @@ async fn show(
                 TapSaid::End(text) => hub.encode(&Text::Untapped { text }),
             }),
             bytes = newest(&mut view.motion) => Message::Binary(bytes?),
-            bytes = newest(&mut view.image) => match wants_images.load(Relaxed) {
+            bytes = newest(&mut view.image) => match wants[0].load(Relaxed) {
+                true => Message::Binary(bytes?),
+                false => continue,
+            },
+            bytes = newest(&mut view.values) => match wants[1].load(Relaxed) {
                 true => Message::Binary(bytes?),
                 false => continue,
             },
@@ -157,7 +161,7 @@ struct Reading<'a> {
     lines: Sender<TapSaid>,
     seat: Seat<'a>,
     /// Read by what shows; it orders nothing but itself.
-    wants_images: &'a AtomicBool,
+    wants: &'a [AtomicBool; 2],
     tap: Option<Tapped>,
 }
 
@@ -201,10 +205,10 @@ impl Reading<'_> {
     }
 
     fn take(&mut self, reply: Reply) {
-        if let Some(wanted) = reply.images {
-            self.seat.want_images(wanted);
+        if let Some(wants) = reply.wants {
+            self.seat.want(wants);
             // See the field.
-            self.wants_images.store(wanted, Relaxed);
+            self.wants.iter().zip(wants).for_each(|(to, wanted)| to.store(wanted, Relaxed));
         }
         match reply.tap {
             TapChange::None => {}

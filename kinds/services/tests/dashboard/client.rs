@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use sinew_services::dashboard::protocol::{IMAGE, MOTION};
+use sinew_services::dashboard::protocol::{IMAGE, MOTION, VALUES};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::protocol::CloseFrame;
 use tungstenite::{Error, Message, WebSocket};
@@ -104,6 +104,14 @@ impl Viewer {
             let Message::Binary(bytes) = message else { return None };
             let sequence = u32::from_le_bytes(bytes[4..8].try_into().expect("four"));
             (bytes[0] == IMAGE).then(|| (sequence, bytes[16..].to_vec()))
+        })
+    }
+
+    /// The next values of ports, as they came.
+    pub(crate) fn values(&mut self) -> Vec<u8> {
+        self.next("values", |message| {
+            let Message::Binary(bytes) = message else { return None };
+            (bytes[0] == VALUES).then(|| bytes.to_vec())
         })
     }
 

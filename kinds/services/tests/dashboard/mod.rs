@@ -20,6 +20,7 @@ use crate::stage::PATIENCE;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_viewer_is_greeted_and_sees_the_core_move", greeted),
+    ("the_values_of_ports_come_to_whoever_asks", valued),
     ("each_of_two_dashboards_on_any_port_has_its_own_links", two),
     ("a_command_reaches_the_planner_exactly_once", commanded),
     ("a_halt_is_measured_and_a_reset_begins_again", halted),
@@ -74,6 +75,33 @@ fn greeted() {
     viewer.say(json!({"do": "ping", "at": 1.5}).to_string());
     assert_eq!(viewer.text("pong")["at"], json!(1.5));
     drop(viewer);
+    shown.stop();
+}
+
+fn valued() {
+    let shown = Shown::start(&[]);
+    let (address, token) = shown.address();
+    let mut viewer = Viewer::open(&address);
+    let port = viewer.hello["ports"][0].clone();
+    assert_eq!((&port["port"], &port["direction"]), (&json!("probe.command"), &json!("in")));
+    assert_eq!(port["others"], json!(["page.command"]));
+    let names: Vec<_> = port["fields"].as_array().expect("fields").iter().collect();
+    let path = names.iter().find(|it| it["name"] == "path").expect("its field")["offset"].as_u64();
+    viewer.say(json!({"do": "view", "image": false, "values": true}).to_string());
+    let number =
+        |bytes: &[u8], at: usize| f64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
+    assert_eq!(number(&viewer.values(), 16), -1.0, "nobody has written it");
+    assert!(viewer.order(&token, json!({"do": "choose", "path": 1})).is_ok());
+    let begun = Instant::now();
+    let values = loop {
+        let values = viewer.values();
+        if number(&values, 16) >= 0.0 {
+            break values;
+        }
+        assert!(begun.elapsed() < PATIENCE, "the command is never shown");
+    };
+    assert_eq!((values[2], values[24], values[28]), (1, 1, 1), "one port, one message, new");
+    assert_eq!(number(&values, 32 + 8 * path.expect("a place") as usize), 1.0);
     shown.stop();
 }
 
