@@ -2,7 +2,7 @@
 // orders into promises.
 
 import { mark } from "./marks";
-import { decode, type CameraImage, type Hello, type Motion, type Order, type Sizes, type Text, type Values } from "./protocol";
+import { decode, type CameraImage, type FreeOrder, type Hello, type Motion, type Order, type Sizes, type Text, type Values } from "./protocol";
 
 /** Pauses between attempts, ms; the last one repeats. */
 const PAUSES_MS = [250, 500, 1000, 2000, 4000];
@@ -78,8 +78,13 @@ export class Connection {
   order(order: Order): Promise<string> {
     const token = this.token();
     if (!token) return Promise.reject(new Error("this page has no token"));
+    return this.ask({ ...order, token });
+  }
+
+  /** The same for what needs no token. */
+  ask(order: FreeOrder | (Order & { token: string })): Promise<string> {
     const id = this.next_id++;
-    if (!this.send({ ...order, id, token })) return Promise.reject(new Error("not connected: nothing was sent"));
+    if (!this.send({ ...order, id })) return Promise.reject(new Error("not connected: nothing was sent"));
     return new Promise((resolve, reject) => {
       const timer = window.setTimeout(() => {
         this.waiting.delete(id);

@@ -17,6 +17,7 @@ import { GraphPanel } from "./graph";
 import { HistogramPanel } from "./histograms";
 import { PlannerPanel } from "./planner";
 import { FLAG, VERSION, type Hello, type Motion, type Order, type Status, type Stop, type Text } from "./protocol";
+import { ScopePanel } from "./scope";
 import { followTheme } from "./theme";
 import { adopt, forget, token } from "./token";
 
@@ -41,7 +42,10 @@ class Page {
   private readonly events = new EventsPanel();
   private readonly camera = new CameraPanel();
   private readonly planner = new PlannerPanel((order) => this.connection.order(order));
-  private readonly messages = new MessagesPanel(() => undefined);
+  private readonly scope = new ScopePanel((order) => this.connection.ask(order));
+  private readonly messages = new MessagesPanel((name) => {
+    if (this.scope.add(name)) byId("scope").scrollIntoView({ block: "nearest" });
+  });
   private readonly layout = new Layout();
   private readonly connection: Connection;
   private hello_: Hello | null = null;
@@ -84,6 +88,7 @@ class Page {
     this.jitter.hello(hello);
     this.planner.hello(hello);
     this.messages.hello(hello);
+    this.scope.hello(hello);
     byId("camera").hidden = !hello.camera;
     this.layout.hello(hello.graph, hello.picture.nodes.some(({ flow }) => flow !== null) ? ["flow"] : []);
     this.want();
@@ -109,6 +114,8 @@ class Page {
       case "figures":
         for (const panel of [this.bar, this.graph, this.latency, this.jitter]) panel.figures(text);
         return;
+      case "scope":
+        return this.scope.show(text);
       case "tap":
         return this.flow_node.line(text.line);
       case "untapped":
@@ -221,10 +228,11 @@ class Page {
   private want(): void {
     const isSeen = (panel: string) => byId(panel).getClientRects().length > 0 && !document.hidden;
     this.connection.view(this.hello_?.camera === true && isSeen("camera"), isSeen("messages"));
+    this.scope.seen(isSeen("scope"));
   }
 
   private recolour(): void {
-    for (const panel of [this.arm, this.latency, this.jitter]) panel.recolour();
+    for (const panel of [this.arm, this.latency, this.jitter, this.scope]) panel.recolour();
   }
 }
 

@@ -84,12 +84,13 @@ export class MessagesPanel {
     const about = `${message}${others.length > 0 ? ` ${direction === "in" ? "from" : "to"} ${others.join(", ")}` : ""}`;
     const rows = fields.map((field) => {
       const [element, times] = field.count > 1 ? ["[0]", ` × ${field.count}`] : ["", ""];
-      return this.row(`${port}.${field.name}${element}`, field.name, field.unit, `${field.scalar}${times}`);
+      const name = field.name ? `${port}.${field.name}` : port;
+      return this.row(name + element, field.name, field.unit, `${field.scalar}${times}`);
     });
     const [lone] = rows;
     if (rows.length !== 1 || !lone) return this.group(port, about, rows);
     lone.row.className = "lone";
-    lone.row.querySelector("th")?.replaceChildren(...headed(fields[0]?.name === "value" ? port : `${port}.${fields[0]?.name}`, about));
+    lone.row.querySelector("th")?.replaceChildren(...headed(fields[0]?.name ? `${port}.${fields[0].name}` : port, about));
     return { body: make("tbody", {}, lone.row), words: `${port} ${about}`.toLowerCase(), state: lone.state, rows };
   }
 

@@ -229,6 +229,88 @@ export interface Stop {
   at_rest_us: number | null;
 }
 
+/** What a scope is set to; see kinds/services/src/dashboard/protocol/scope.rs. */
+export interface ScopeOrder {
+  traces: string[];
+  settings: {
+    window_ns: number;
+    pre: number;
+    sweep: "roll" | "auto" | "normal" | "single";
+    trigger: { trace: number; slope: "rising" | "falling" | "either" | "above" | "below"; level: number; hysteresis: number };
+  };
+  look: {
+    columns: number;
+    span_s?: [number, number];
+    cursors_s?: [number, number];
+    xy?: [number, number];
+    spectrum?: number;
+    step?: { input?: number; output: number };
+    bode?: [number, number];
+  };
+  frozen: boolean;
+}
+
+export interface TraceFigures {
+  cycles: number;
+  missing: number;
+  min: number;
+  max: number;
+  mean: number;
+  rms: number;
+  peak_to_peak: number;
+  frequency_hz: number | null;
+}
+
+export interface TracePicture {
+  name: string;
+  unit: string;
+  labels: string[];
+  min: (number | null)[];
+  max: (number | null)[];
+  figures: TraceFigures | null;
+  cursors: { at_s: [number, number]; values: [number | null, number | null]; difference: number | null; apart_s: number; apart_hz: number | null } | null;
+}
+
+/** A figure, or why there is none. */
+export type Shown<T> = { Ok: T } | { Err: string };
+
+export interface StepResponse {
+  begin_s: number;
+  initial: number;
+  steady: number;
+  rise_s: number;
+  overshoot_percent: number;
+  peak: number;
+  peak_s: number;
+  settling_s: number;
+  within: number;
+}
+
+export interface FrequencyPoint {
+  frequency_hz: number;
+  gain_db: number;
+  phase_deg: number;
+  coherence: number;
+}
+
+export interface ScopePicture {
+  type: "scope";
+  key: number;
+  number: number;
+  doing: "rolling" | "waiting" | "filling" | "done" | "frozen";
+  triggered: boolean;
+  window_s: [number, number];
+  span_s: [number, number];
+  lost: number;
+  life: number;
+  ended: string | null;
+  traces: TracePicture[];
+  xy: ([number, number] | null)[] | null;
+  spectrum: Shown<{ points: [number, number][]; peaks: [number, number][]; resolution_hz: number }> | null;
+  step: Shown<StepResponse> | null;
+  bode: Shown<FrequencyPoint[]> | null;
+}
+
 /** What a tap of flows says; times are monotonic. */
 export type TapLine =
   | { packet: { flow: number; node: string; at_us: number; input: string; packet: string } }
@@ -247,6 +329,7 @@ export type Text =
   | { type: "error"; id: number | null; text: string }
   | { type: "tap"; line: TapLine }
   | { type: "untapped"; text: string }
+  | ScopePicture
   | { type: "pong"; at: number }
   | { type: "ended"; text: string };
 
@@ -256,6 +339,9 @@ export type Order =
   | { do: "tap"; domain: string; node: string }
   | { do: "restart"; domain: string }
   | { do: "choose"; path: number };
+
+/** Orders that everybody may give who looks on. */
+export type FreeOrder = ({ do: "scope" } & ScopeOrder) | { do: "arm" | "unscope" };
 
 /** A thread of the core in a motion frame. */
 export interface ThreadMotion {

@@ -73,7 +73,7 @@ function ports() {
   const f64 = (name, unit, count, offset) => ({ name, scalar: "f64", unit, count, shown: Math.min(count, 16), offset });
   return [
     { thread: 0, port: "ik.out", direction: "out", message: "Joints", others: ["ethercat.in"], fields: [f64("position_rad", "rad", 6, 0), f64("speed_m_per_s", "m/s", 1, 6)] },
-    { thread: 1, port: "drives.in", direction: "in", message: "Real", others: ["ethercat.out"], fields: [f64("value", "V", 1, 7)] },
+    { thread: 1, port: "drives.in", direction: "in", message: "Real", others: ["ethercat.out"], fields: [f64("", "V", 1, 7)] },
     { thread: 0, port: "planner.command", direction: "in", message: "Order", others: ["dashboard.command"], fields: [{ ...f64("go", "", 1, 8), scalar: "bool" }, f64("many", "", 100, 9)] },
   ];
 }

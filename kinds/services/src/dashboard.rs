@@ -15,6 +15,8 @@ mod orders;
 mod page;
 mod ports;
 pub mod protocol;
+mod scope_picture;
+mod scopes;
 mod server;
 mod shows;
 mod tapped;

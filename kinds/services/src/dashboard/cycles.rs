@@ -96,9 +96,10 @@ impl Cycles {
         }
     }
 
-    /// Takes all cycles since the last call.
-    pub(super) fn read(&mut self, watch: &mut Watch) {
+    /// Takes all cycles since the last call, and hands them on.
+    pub(super) fn read(&mut self, watch: &mut Watch, mut hand_on: impl FnMut(ThreadId, &Record)) {
         watch.read(&mut |id, record| {
+            hand_on(id, record);
             if let Some(at) = self.threads.iter().position(|thread| thread.id == id) {
                 self.add(at, record);
             }

@@ -29,7 +29,7 @@ pub(super) fn hello(watch: &Watch, arm: Option<Arm>, name: &str) -> Hello {
     let planner = planner.map(|link| link.to.node);
     let ids: Vec<_> = watch.threads().collect();
     let signals = signals(plan, &ids);
-    let (ports, ports_left_out) = ports::infos(watch);
+    let (ports, ports_left_out) = ports::infos(plan);
     let moving = arm.as_ref().map(|arm| arm.joints.iter().filter(|joint| joint.moves).count());
     let find = |name: &str, count: Option<usize>| {
         signals.iter().position(|row| row.name == name && Some(row.count) == count)

@@ -2,7 +2,7 @@
 //! to the viewers: neither ever waits for the other.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::body::Bytes;
@@ -13,6 +13,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::{broadcast, watch};
 
 use super::protocol::{Hello, Text};
+use super::scopes::{Captures, ScopeWish};
 
 /// Texts that a viewer may be behind: some ten seconds of them. One that is further behind is
 /// closed, for it would miss some.
@@ -21,6 +22,8 @@ const TEXTS_HELD: usize = 64;
 const EVENTS_KEPT: usize = 200;
 /// Orders for the planner that wait for the node's thread; people give one in a second.
 const WISHES_MAX: usize = 16;
+/// What viewers want of their scopes, likewise; a page sends some in a second.
+const SCOPE_WISHES_MAX: usize = 64;
 /// What viewers see in place of the token: it stands in the address that is announced.
 const REDACTED: &str = "...";
 
@@ -40,6 +43,10 @@ pub(super) struct Hub {
     /// Locked while a text is sent, so that a new viewer misses none and gets none twice.
     lasting: Mutex<Lasting>,
     wishes: Mutex<Vec<Wish>>,
+    scope_wishes: Mutex<Vec<ScopeWish>>,
+    pub(super) captures: Captures,
+    /// Viewers that have ever been here.
+    seats: AtomicU64,
     viewers: AtomicUsize,
     /// Those who want images, and values.
     wanting: [AtomicUsize; 2],
@@ -79,6 +86,8 @@ pub(super) struct Wish {
 /// A viewer's place; given back when dropped.
 pub(super) struct Seat<'a> {
     hub: &'a Hub,
+    /// No other viewer of this hub has it, or had.
+    pub(super) key: u64,
     wants: Wants,
 }
 
@@ -127,6 +136,9 @@ impl Hub {
             closing: watch::Sender::default(),
             lasting: Mutex::new(lasting),
             wishes: Mutex::default(),
+            scope_wishes: Mutex::default(),
+            captures: Captures::default(),
+            seats: AtomicU64::new(0),
             viewers: AtomicUsize::new(0),
             wanting: [const { AtomicUsize::new(0) }; 2],
         }
@@ -172,7 +184,8 @@ impl Hub {
     pub(super) fn seat(&self) -> Option<Seat<'_>> {
         // Only counts: what viewers see is ordered by the senders above.
         let taken = self.viewers.fetch_add(1, Relaxed);
-        let seat = Seat { hub: self, wants: Wants::default() };
+        let key = self.seats.fetch_add(1, Relaxed);
+        let seat = Seat { hub: self, key, wants: Wants::default() };
         (taken < self.owner.viewers_max).then_some(seat)
     }
 
@@ -221,6 +234,26 @@ impl Hub {
     pub(super) fn take_wishes(&self) -> Vec<Wish> {
         // As above.
         std::mem::take(&mut *self.wishes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts what a viewer wants of its scope where the node's thread finds it.
+    ///
+    /// # Errors
+    /// Too many wait already.
+    pub(super) fn scope(&self, wish: ScopeWish) -> Result<(), String> {
+        // As above.
+        let mut wishes = self.scope_wishes.lock().unwrap_or_else(PoisonError::into_inner);
+        if wishes.len() >= SCOPE_WISHES_MAX {
+            return Err(format!("{SCOPE_WISHES_MAX} orders for scopes wait already; try again"));
+        }
+        wishes.push(wish);
+        Ok(())
+    }
+
+    /// What viewers want of their scopes since the last call.
+    pub(super) fn take_scope_wishes(&self) -> Vec<ScopeWish> {
+        // As above.
+        std::mem::take(&mut *self.scope_wishes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// As JSON, without the token.

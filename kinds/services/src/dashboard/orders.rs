@@ -7,9 +7,11 @@ use sinew_robot::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME};
 use subtle::ConstantTimeEq;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
+use tokio::sync::watch;
 
 use super::hub::{Hub, Wants, Wish};
 use super::protocol::{PageOrder, Signed, Text};
+use super::scopes::{ScopeAsk, ScopeWish};
 use super::tapped::{self, TapSaid, Tapped};
 
 const WRONG_TOKEN: &str =
@@ -52,13 +54,19 @@ enum Command {
     Untap,
 }
 
-/// Carries out what a message asks for; a tap says its lines to `lines`.
-pub(super) async fn carry_out(
-    hub: &Hub,
-    text: &str,
-    answers: &Sender<Utf8Bytes>,
-    lines: &Sender<TapSaid>,
-) -> Reply {
+/// Where a viewer hears what comes of its orders.
+pub(super) struct Ears {
+    /// The viewer's key.
+    pub(super) key: u64,
+    pub(super) answers: Sender<Utf8Bytes>,
+    /// Of its tap.
+    pub(super) lines: Sender<TapSaid>,
+    /// Of its scope.
+    pub(super) pictures: watch::Sender<Utf8Bytes>,
+}
+
+/// Carries out what a message asks for.
+pub(super) async fn carry_out(hub: &Hub, text: &str, ears: &Ears) -> Reply {
     let done = |text| Reply { told: Told::Done, text, wants: None, tap: TapChange::None };
     let order = match parse(text) {
         Ok(order) => order,
@@ -86,6 +94,11 @@ pub(super) async fn carry_out(
             (Signed { id, token }, Command::Tap { domain, node })
         }
         PageOrder::Untap(signed) => (signed, Command::Untap),
+        PageOrder::Scope(wanted) => {
+            return scope(hub, ears, wanted.id, ScopeAsk::Set(wanted));
+        }
+        PageOrder::Arm { id } => return scope(hub, ears, id, ScopeAsk::Arm(id)),
+        PageOrder::Unscope { id } => return scope(hub, ears, id, ScopeAsk::Close(id)),
     };
     if !bool::from(token.as_bytes().ct_eq(hub.owner.secret.as_bytes())) {
         return failed(hub, Told::WrongToken, Some(id), WRONG_TOKEN);
@@ -95,14 +108,14 @@ pub(super) async fn carry_out(
         Command::Check => Ok("the token is right".into()),
         Command::Ask(request) => ask(hub, move |supervisor| supervisor.order(&request)).await,
         Command::Plan { what, path } => {
-            let wish = Wish { id, what, path, answers: answers.clone() };
+            let wish = Wish { id, what, path, answers: ears.answers.clone() };
             match hub.wish(wish, what == PLANNER_CHOOSE) {
                 Ok(()) => return done(None),
                 Err(text) => Err(text),
             }
         }
         Command::Tap { domain, node } => {
-            let lines = lines.clone();
+            let lines = ears.lines.clone();
             let open = move |it: &Supervisor| tapped::open(it, &domain, node, lines);
             ask(hub, open).await.map(|tapped| {
                 tap = TapChange::Begins(tapped);
@@ -116,6 +129,15 @@ pub(super) async fn carry_out(
     };
     match outcome {
         Ok(text) => Reply { tap, ..done(Some(hub.encode(&Text::Done { id, text: &text }))) },
+        Err(text) => failed(hub, Told::Done, Some(id), &text),
+    }
+}
+
+/// Hands on what is asked of the viewer's scope; the node's thread answers.
+fn scope(hub: &Hub, ears: &Ears, id: u64, ask: ScopeAsk) -> Reply {
+    let (answers, pictures) = (ears.answers.clone(), ears.pictures.clone());
+    match hub.scope(ScopeWish { key: ears.key, ask, answers, pictures }) {
+        Ok(()) => Reply { told: Told::Done, text: None, wants: None, tap: TapChange::None },
         Err(text) => failed(hub, Told::Done, Some(id), &text),
     }
 }

@@ -1,12 +1,11 @@
 //! The messages in the records of the core: the newest one of each port, its fields as numbers, and
 //! whether it is new, has been replaced by a safe value, or was never written.
 
-use std::collections::HashMap;
-
-use sinew_core::catalogue::{Direction, Field, MessageType, Scalar, Unit, unit_of_name};
-use sinew_core::trace::{Record, Tap, ThreadId};
+use sinew_control::traces::{FieldLayout, RunLayout};
+use sinew_core::catalogue::{Direction, MessageType, Scalar};
+use sinew_core::pace::Pace;
+use sinew_core::trace::{Record, Tap, taps};
 use sinew_runtime::watch::Watch;
-use sinew_spec::catalogue::ParameterValue;
 use sinew_spec::plan::{End, Plan};
 
 use super::protocol::{
@@ -41,21 +40,15 @@ struct Row {
 
 /// The ports of all threads, as far as [`PORTS_MAX`] and [`NUMBERS_MAX`] let; and how many more
 /// there are.
-pub(super) fn infos(watch: &Watch) -> (Vec<PortInfo>, usize) {
-    let ids: Vec<_> = watch.threads().collect();
-    describe(watch.plan(), &ids, |id| watch.taps(id))
-}
-
-fn describe<'t>(
-    plan: &Plan,
-    ids: &[ThreadId],
-    taps: impl Fn(ThreadId) -> &'t [Tap],
-) -> (Vec<PortInfo>, usize) {
-    let units = units(plan);
+pub(super) fn infos(plan: &Plan) -> (Vec<PortInfo>, usize) {
+    let layout = RunLayout::of(plan, Pace::AsPlanned);
     let (mut shown, mut left_out, mut numbers) = (Vec::new(), 0, 0);
-    for (thread, &id) in ids.iter().enumerate() {
-        for (tap, row) in taps(id).iter().enumerate() {
-            let fields = fields(plan, row.end, &units, numbers);
+    for (thread, row) in layout.threads.iter().enumerate() {
+        let nodes = row.id().nodes(plan);
+        for (tap, it) in taps(plan, nodes).iter().enumerate() {
+            let node = nodes.iter().position(|node| *node == it.end.node);
+            let node = &row.nodes[node.expect("a bug: a tap of a node of another thread")];
+            let fields = fields(&node.ports[it.end.port].fields, numbers);
             let end = fields.last().map_or(numbers, |field| field.offset + field.shown);
             if shown.len() == PORTS_MAX || end > NUMBERS_MAX {
                 left_out += 1;
@@ -65,13 +58,13 @@ fn describe<'t>(
             shown.push(PortInfo {
                 thread,
                 tap,
-                port: plan.end_name(row.end),
-                direction: match row.direction {
+                port: plan.end_name(it.end),
+                direction: match it.direction {
                     Direction::In => "in",
                     Direction::Out => "out",
                 },
-                message: plan.port(row.end).message.name.to_owned(),
-                others: others(plan, row),
+                message: plan.port(it.end).message.name.to_owned(),
+                others: others(plan, it),
                 fields,
             });
         }
@@ -79,31 +72,22 @@ fn describe<'t>(
     (shown, left_out)
 }
 
-/// The fields of a port's message, their numbers from place `offset` on.
-fn fields(
-    plan: &Plan,
-    end: End,
-    units: &HashMap<End, String>,
-    mut offset: usize,
-) -> Vec<FieldInfo> {
-    let message = plan.port(end).message;
-    let field = |field: &Field| {
-        let count = field.count as usize;
+/// The fields of a message, their numbers from place `offset` on.
+fn fields(rows: &[FieldLayout], mut offset: usize) -> Vec<FieldInfo> {
+    let field = |row: &FieldLayout| {
+        let count = row.count as usize;
         let shown = count.min(FIELD_NUMBERS_MAX);
-        let own = unit_of_name(field.name).map(str::to_owned);
-        let unit = own.or_else(|| units.get(&end).cloned()).unwrap_or_default();
-        let scalar = format!("{:?}", field.scalar).to_lowercase();
         offset += shown;
         FieldInfo {
-            name: field.name.to_owned(),
-            scalar,
-            unit,
+            name: row.name.clone(),
+            scalar: format!("{:?}", Scalar::ALL[row.scalar]).to_lowercase(),
+            unit: row.unit.clone(),
             count,
             shown,
             offset: offset - shown,
         }
     };
-    message.fields.iter().map(field).collect()
+    rows.iter().map(field).collect()
 }
 
 /// Who is at the other ends of a port's links.
@@ -113,49 +97,6 @@ fn others(plan: &Plan, tap: &Tap) -> Vec<String> {
         Direction::Out => (link.from == tap.end).then_some(link.to),
     });
     other.map(|end| plan.end_name(end)).collect()
-}
-
-/// The units of ports that carry one number: what their kinds say, carried along links and through
-/// nodes whose ports have the same one, as the compiler does when it checks them.
-fn units(plan: &Plan) -> HashMap<End, String> {
-    let mut units = HashMap::new();
-    let mut same = Vec::new();
-    for (at, node) in plan.nodes.iter().enumerate() {
-        for (port, row) in node.kind.ports.iter().enumerate() {
-            let end = End { node: at, port };
-            match row.unit {
-                Unit::Any => {}
-                Unit::Of(unit) => drop(units.insert(end, unit.to_owned())),
-                Unit::As(other) => {
-                    let port = node.kind.ports.iter().position(|it| it.name == other);
-                    same.extend(port.map(|port| (End { node: at, port }, end)));
-                }
-                Unit::Parameter(name) => {
-                    let place = node.kind.parameters.iter().position(|it| it.name == name);
-                    if let Some(ParameterValue::Text(unit)) = place.map(|it| &node.values[it])
-                        && !unit.is_empty()
-                    {
-                        units.insert(end, unit.clone());
-                    }
-                }
-            }
-        }
-    }
-    same.extend(plan.links.iter().filter(|it| it.part.is_none()).map(|it| (it.from, it.to)));
-    // Each round carries what is known one step further at least, or is the last.
-    loop {
-        let before = units.len();
-        for &(one, other) in &same {
-            for (from, to) in [(one, other), (other, one)] {
-                if let (Some(unit), false) = (units.get(&from).cloned(), units.contains_key(&to)) {
-                    units.insert(to, unit);
-                }
-            }
-        }
-        if units.len() == before {
-            return units;
-        }
-    }
 }
 
 /// After how many cycles without a command the actuator that a port belongs to, or that reads it
@@ -274,9 +215,9 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use sinew_core::Message;
-    use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, REAL, RunsIn};
+    use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, REAL, RunsIn, Unit};
     use sinew_core::message;
-    use sinew_core::trace::{Past, taps};
+    use sinew_core::trace::{Past, ThreadId};
     use sinew_spec::{SpecSource, compile, plan::TargetMachine, render};
 
     use super::*;
@@ -327,7 +268,7 @@ mod tests {
     fn shown(plan: &Plan) -> (Vec<PortInfo>, usize, Ports) {
         let id = ThreadId::all(plan).next().expect("a thread");
         let taps = taps(plan, id.nodes(plan));
-        let (infos, left_out) = describe(plan, &[id], |_| &taps);
+        let (infos, left_out) = super::infos(plan);
         let rows = infos.iter().map(|info| Row::new(plan, info, &taps[info.tap], 0)).collect();
         (infos, left_out, Ports { rows })
     }

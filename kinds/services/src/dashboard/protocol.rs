@@ -3,6 +3,7 @@
 //! ```text
 //! GET /       the page, with its scripts beside it
 //! GET /ws     the WebSocket
+//! GET /scope/KEY.csv, /scope/KEY.mcap   what a scope shows, as a file
 //! ```
 //!
 //! `Host` must name this server (a loopback name or address with our port, or one of `hosts`), and
@@ -21,6 +22,7 @@
 //! {"type":"error","id":7,"text":"..."}               it is not; without an id: of no order
 //! {"type":"tap","line":{"step":{...}}}              a line of this viewer's tap; see [`TapLine`]
 //! {"type":"untapped","text":"..."}                   its tap has ended, and why
+//! {"type":"scope", ...}                              what this viewer's scope shows; see [`scope`]
 //! {"type":"pong","at":123.5}                         answers a ping, with what it brought
 //! {"type":"ended","text":"the run has ended"}        the last word before the server closes
 //! ```
@@ -70,6 +72,7 @@
 //! ```text
 //! {"do":"ping","at":123.5}                           without a token
 //! {"do":"view","image":true,"values":true}           likewise: to get images and values, or not
+//! {"do":"scope", ...}                                likewise; see [`scope`]
 //! {"do":"check","id":1,"token":"..."}                whether the token is right: done or error
 //! {"do":"halt","id":2,"token":"..."}                 the core stops, with safe outputs
 //! {"do":"reset","id":3,"token":"..."}                the core starts again
@@ -92,11 +95,15 @@
 //! is too long; 1013 there are `viewers_max` viewers already, or this one took nothing for
 //! [`STALLED_MAX`].
 
+pub mod scope;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sinew_control::status::{Event, Status};
 use sinew_control::tap::TapLine;
+
+use self::scope::{ScopePicture, ScopeWanted};
 
 /// Version of the protocol, in [`Hello`] and in each binary message.
 pub const VERSION: u8 = 1;
@@ -197,6 +204,8 @@ pub enum Text<'a> {
         /// Why, and what to do.
         text: &'a str,
     },
+    /// What the viewer's scope shows.
+    Scope(&'a ScopePicture),
     /// Answers a ping.
     Pong {
         /// What the ping brought.
@@ -323,7 +332,7 @@ pub struct PortInfo {
 /// A field of a message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FieldInfo {
-    /// Its name.
+    /// Its name; empty if the message is one number only.
     pub name: String,
     /// What it is made of, such as `f64` or `bool`.
     pub scalar: String,
@@ -523,6 +532,18 @@ pub enum PageOrder {
     },
     /// To see them no more.
     Untap(Signed),
+    /// To see traces on a scope.
+    Scope(Box<ScopeWanted>),
+    /// To wait for its next trigger.
+    Arm {
+        /// Comes back with the answer.
+        id: u64,
+    },
+    /// To close it.
+    Unscope {
+        /// Comes back with the answer.
+        id: u64,
+    },
 }
 
 /// An order that is nothing but a verb.

@@ -10,10 +10,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{Request, State, WebSocketUpgrade};
+use axum::extract::{Path, Request, State, WebSocketUpgrade};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
-    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName,
+    IF_NONE_MATCH, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
@@ -58,6 +58,10 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (CACHE_CONTROL, "no-cache"),
 ];
 
+/// How captures are handed out, by the end of the file's name.
+const CAPTURES: [(&str, &str); 2] =
+    [("csv", "text/csv; charset=utf-8"), ("mcap", "application/octet-stream")];
+
 /// What every request meets.
 struct Server {
     hub: Arc<Hub>,
@@ -94,6 +98,7 @@ pub(super) fn start(
 fn app(server: &Arc<Server>) -> Router {
     Router::new()
         .route("/ws", any(websocket))
+        .route("/scope/{file}", any(scope_file))
         .fallback(file)
         .layer(from_fn_with_state(Arc::clone(server), guard))
         .with_state(Arc::clone(server))
@@ -129,6 +134,27 @@ async fn websocket(
             .max_frame_size(ORDER_LEN_MAX)
             .on_upgrade(async move |socket| viewer::serve(socket, &server.hub).await),
         Err(rejection) => rejection.into_response(),
+    }
+}
+
+/// What a scope shows, as a file to keep. Whoever may look on may have it.
+async fn scope_file(State(server): State<Arc<Server>>, Path(name): Path<String>) -> Response {
+    let found = name.rsplit_once('.').and_then(|(key, end)| {
+        let (end, content_type) = CAPTURES.into_iter().find(|known| known.0 == end)?;
+        Some((key.parse::<u64>().ok()?, end, content_type))
+    });
+    let Some((key, end, content_type)) = found else {
+        let text = "no such file; expected KEY.csv or KEY.mcap, with the key of a scope";
+        return (StatusCode::NOT_FOUND, text).into_response();
+    };
+    let made = Handle::current().spawn_blocking(move || server.hub.captures.file(key, end)).await;
+    match made.unwrap_or_else(|error| Err(format!("a bug: {error}"))) {
+        Err(text) => (StatusCode::CONFLICT, text).into_response(),
+        Ok(bytes) => {
+            let kept = format!("attachment; filename=\"scope.{end}\"");
+            ([(CONTENT_TYPE, content_type.to_owned()), (CONTENT_DISPOSITION, kept)], bytes)
+                .into_response()
+        }
     }
 }
 

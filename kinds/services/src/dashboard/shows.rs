@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use sinew_control::status::Status;
+use sinew_control::status::{Phase, Status};
 use sinew_core::clock::now_ns;
 use sinew_core::{Fault, fault};
 use sinew_robot::messages::PlannerCommand;
@@ -16,6 +16,7 @@ use super::figures::Rates;
 use super::frame::{self, Motion};
 use super::hub::{Hub, Wish};
 use super::protocol::{CycleCosts, Hello, StopTimes, Text};
+use super::scopes::Scopes;
 use super::{COMMAND, IMAGE};
 use crate::messages;
 use crate::picture::{PictureView, jpeg, read_head};
@@ -40,6 +41,9 @@ pub(super) struct Shows {
     /// The thread of those who look on.
     server: Handle,
     cycles: Cycles,
+    scopes: Scopes,
+    /// Whether the core ran when the status was last looked at.
+    is_running: bool,
     rates: Rates,
     /// When the cycles were read last, monotonic ns.
     looked_ns: u64,
@@ -63,6 +67,8 @@ impl Shows {
             hub,
             server,
             cycles: Cycles::new(watch, hello),
+            scopes: Scopes::new(watch),
+            is_running: true,
             rates: Rates::default(),
             looked_ns: 0,
             frames: 0,
@@ -89,8 +95,10 @@ impl Shows {
         // An image takes a while to encode, so it comes before what shall be new; both are shown
         // together, and cross the network so.
         let image = self.take_image(io)?;
-        self.cycles.read(io.watch());
+        self.scopes.carry_out(&self.hub, self.hub.take_scope_wishes(), now_ns());
+        self.cycles.read(io.watch(), |id, record| self.scopes.take(id, record));
         self.looked_ns = now_ns();
+        self.scopes.show(&self.hub, &self.server, self.is_running, self.looked_ns);
         let is_stopping = self.cycles.is_stopping();
         if let Some(motion) = self.take_motion(io.watch()) {
             let values = self.take_values();
@@ -183,6 +191,7 @@ impl Shows {
 
     fn show_status(&mut self, watch: &Watch) -> Result<(), Fault> {
         let status = watch.supervisor().status()?;
+        self.is_running = status.phase == Phase::Running;
         let figures = self.figures(watch, &status);
         let stop = status.stop.as_ref().map(|stop| self.cycles.stop(stop));
         let other = stop.clone().filter(|_| stop != self.stop);

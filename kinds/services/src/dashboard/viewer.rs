@@ -13,13 +13,13 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::select;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tungstenite::Error as Refusal;
 
 use super::hub::{Closing, Hub, Seat};
-use super::orders::{self, Reply, TapChange, Told};
+use super::orders::{self, Ears, Reply, TapChange, Told};
 use super::protocol::{ORDER_LEN_MAX, STALLED_MAX, Text, WRONG_TOKENS_MAX};
 use super::tapped::{TapSaid, Tapped};
 
@@ -53,14 +53,24 @@ pub(super) async fn serve(socket: WebSocket, hub: &Hub) {
     let (answers, replies) = mpsc::channel(ANSWERS_MAX);
     let (lines, tapped) = mpsc::channel(TAP_LINES_MAX);
     let wants = [const { AtomicBool::new(false) }; 2];
-    let reading = Reading { hub, answers, lines, seat, wants: &wants, tap: None };
+    let pictures = watch::Sender::default();
+    let heard = Heard { replies, tapped, pictures: pictures.subscribe() };
+    let ears = Ears { key: seat.key, answers, lines, pictures };
+    let reading = Reading { hub, ears, seat, wants: &wants, tap: None };
     let end = select! {
         end = reading.listen(&mut stream) => end,
-        end = show(&mut sink, hub, replies, tapped, &wants) => end,
+        end = show(&mut sink, hub, heard, &wants) => end,
     };
     if let Some(end) = end {
         close(&mut sink, &mut stream, end).await;
     }
+}
+
+/// What comes of the viewer's orders.
+struct Heard {
+    replies: Receiver<Utf8Bytes>,
+    tapped: Receiver<TapSaid>,
+    pictures: watch::Receiver<Utf8Bytes>,
 }
 
 /// Says why, and waits until the other side has heard it, but not for long.
@@ -83,8 +93,7 @@ async fn close(
 async fn show(
     sink: &mut SplitSink<WebSocket, Message>,
     hub: &Hub,
-    mut replies: Receiver<Utf8Bytes>,
-    mut tapped: Receiver<TapSaid>,
+    mut heard: Heard,
     wants: &[AtomicBool; 2],
 ) -> Option<End> {
     let mut view = hub.view();
@@ -97,7 +106,7 @@ async fn show(
     loop {
         let message = select! {
             biased;
-            Some(reply) = replies.recv() => Message::Text(reply),
+            Some(reply) = heard.replies.recv() => Message::Text(reply),
             closing = last_word(&mut view.closing) => {
                 let closing = closing?;
                 let text = Text::Ended { text: closing.text }.json();
@@ -113,7 +122,7 @@ async fn show(
                 Err(RecvError::Lagged(_)) => return Some(stalled()),
                 Err(RecvError::Closed) => return None,
             },
-            Some(said) = tapped.recv() => Message::Text(match &said {
+            Some(said) = heard.tapped.recv() => Message::Text(match &said {
                 TapSaid::Line(line) => hub.encode(&Text::Tap { line }),
                 TapSaid::End(text) => hub.encode(&Text::Untapped { text }),
             }),
@@ -126,6 +135,7 @@ async fn show(
                 true => Message::Binary(bytes?),
                 false => continue,
             },
+            picture = newest(&mut heard.pictures) => Message::Text(picture?),
             () = ready(()), if is_held => {
                 sink.flush().await.ok()?;
                 is_held = false;
@@ -143,7 +153,7 @@ async fn last_word(closing: &mut watch::Receiver<Option<Closing>>) -> Option<Clo
 }
 
 /// The newest one, once there is one that was not seen yet.
-async fn newest(frames: &mut watch::Receiver<Bytes>) -> Option<Bytes> {
+async fn newest<T: Clone>(frames: &mut watch::Receiver<T>) -> Option<T> {
     frames.changed().await.ok()?;
     Some(frames.borrow_and_update().clone())
 }
@@ -156,9 +166,7 @@ fn stalled() -> End {
 /// The ear for a viewer.
 struct Reading<'a> {
     hub: &'a Hub,
-    answers: Sender<Utf8Bytes>,
-    /// Of the tap.
-    lines: Sender<TapSaid>,
+    ears: Ears,
     seat: Seat<'a>,
     /// Read by what shows; it orders nothing but itself.
     wants: &'a [AtomicBool; 2],
@@ -185,7 +193,7 @@ impl Reading<'_> {
                 Ok(Message::Close(_)) => return None,
                 Err(error) => return refused(&error),
             };
-            let reply = orders::carry_out(self.hub, &text, &self.answers, &self.lines).await;
+            let reply = orders::carry_out(self.hub, &text, &self.ears).await;
             match reply.told {
                 Told::Done => {}
                 Told::Malformed => malformed += 1,
@@ -217,7 +225,7 @@ impl Reading<'_> {
         }
         if let Some(text) = reply.text {
             // Full: the viewer takes no answers, and is closed before long.
-            let _ = self.answers.try_send(text);
+            let _ = self.ears.answers.try_send(text);
         }
     }
 }

@@ -1,0 +1,297 @@
+//! The scopes of all viewers. The node's thread feeds them with every cycle, a few at most; what
+//! they show is made on a thread that may take its time, one picture of each scope at once.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+
+use axum::extract::ws::Utf8Bytes;
+use sinew_control::traces::RunLayout;
+use sinew_core::clock::now_ns;
+use sinew_core::pace::Pace;
+use sinew_core::trace::{Record, ThreadId};
+use sinew_runtime::watch::Watch;
+use sinew_scope::{Capture, Doing, Scope, Sweep, find_one, write_csv, write_mcap};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::sync::watch;
+
+use super::hub::Hub;
+use super::protocol::Text;
+use super::protocol::scope::{FILE_NUMBERS_MAX, SCOPES_MAX, ScopeLook, ScopePicture, ScopeWanted};
+use super::scope_picture;
+
+/// Between two pictures of a scope: 10 Hz.
+const PICTURE_NS: u64 = 100_000_000;
+/// A picture that took long comes more seldom: a scope makes them at most a fifth of the time.
+const PAUSE_SHARE: u64 = 4;
+/// A running core whose cycles do not come for so long, or for ten periods, has ended.
+const SILENT_NS: u64 = 700_000_000;
+
+/// What a viewer asks of its scope.
+pub(super) enum ScopeAsk {
+    Set(Box<ScopeWanted>),
+    Arm(u64),
+    Close(u64),
+}
+
+/// The same on its way to the node's thread.
+pub(super) struct ScopeWish {
+    /// Whose it is.
+    pub(super) key: u64,
+    pub(super) ask: ScopeAsk,
+    /// To whom the answer goes.
+    pub(super) answers: mpsc::Sender<Utf8Bytes>,
+    /// To whom the pictures go; without a receiver the viewer is gone.
+    pub(super) pictures: watch::Sender<Utf8Bytes>,
+}
+
+/// The captures that are shown, by the keys of their scopes: for who wants them as files.
+#[derive(Default)]
+pub(super) struct Captures {
+    shown: Mutex<BTreeMap<u64, Arc<Capture>>>,
+    /// Locked while a file is made: one at a time.
+    writing: Mutex<()>,
+}
+
+/// All of them.
+pub(super) struct Scopes {
+    layout: RunLayout,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    key: u64,
+    names: Vec<String>,
+    scope: Scope,
+    look: Arc<ScopeLook>,
+    pictures: watch::Sender<Utf8Bytes>,
+    due_ns: u64,
+    /// From when on the next picture may be made, monotonic ns; [`u64::MAX`] while one is.
+    free_ns: Arc<AtomicU64>,
+    /// What the last picture was of: it is made again only if something else is to be seen.
+    last: Option<(u64, Doing, Option<String>)>,
+    /// When its newest cycle came, monotonic ns.
+    heard_ns: u64,
+}
+
+impl Scopes {
+    /// None yet.
+    pub(super) fn new(watch: &Watch) -> Scopes {
+        Scopes { layout: RunLayout::of(watch.plan(), Pace::AsPlanned), rows: Vec::new() }
+    }
+
+    /// Does what viewers ask for, and answers.
+    pub(super) fn carry_out(&mut self, hub: &Hub, wishes: Vec<ScopeWish>, now_ns: u64) {
+        for ScopeWish { key, ask, answers, pictures } in wishes {
+            let (id, outcome) = match ask {
+                ScopeAsk::Set(wanted) => {
+                    (wanted.id, self.set(key, *wanted, pictures, now_ns).map(|()| "it is set"))
+                }
+                ScopeAsk::Arm(id) => (id, self.arm(key)),
+                ScopeAsk::Close(id) => {
+                    self.rows.retain(|row| row.key != key);
+                    (id, Ok("the scope is closed"))
+                }
+            };
+            let text = match &outcome {
+                Ok(text) => Text::Done { id, text },
+                Err(text) => Text::Error { id: Some(id), text },
+            };
+            // A viewer that has gone, or takes no answers, needs none.
+            let _ = answers.try_send(hub.encode(&text));
+        }
+        // Whose viewer has gone goes too.
+        self.rows.retain(|row| !row.pictures.is_closed());
+        hub.captures.keep(|key| self.rows.iter().any(|row| row.key == key));
+    }
+
+    fn set(
+        &mut self,
+        key: u64,
+        wanted: ScopeWanted,
+        pictures: watch::Sender<Utf8Bytes>,
+        now_ns: u64,
+    ) -> Result<(), String> {
+        wanted.check()?;
+        let ScopeWanted { traces: names, settings, look, frozen, .. } = wanted;
+        let place = self.rows.iter().position(|row| row.key == key);
+        // The past of traces that stay is kept.
+        let row = match place.filter(|&place| self.rows[place].names == names) {
+            Some(place) => {
+                self.rows[place].scope.set(settings)?;
+                &mut self.rows[place]
+            }
+            None => {
+                if place.is_none() && self.rows.len() >= SCOPES_MAX {
+                    return Err(format!(
+                        "{SCOPES_MAX} scopes are open already, and no more than these; close one \
+                         on another page"
+                    ));
+                }
+                let traces: Result<Vec<_>, _> =
+                    names.iter().map(|name| find_one(&self.layout, name)).collect();
+                let scope = Scope::new(&self.layout, traces?, settings)?;
+                let row = Row {
+                    key,
+                    names,
+                    scope,
+                    look: Arc::default(),
+                    pictures,
+                    due_ns: 0,
+                    free_ns: Arc::default(),
+                    last: None,
+                    heard_ns: now_ns,
+                };
+                self.rows.retain(|row| row.key != key);
+                self.rows.push(row);
+                self.rows.last_mut().expect("it was just put there")
+            }
+        };
+        row.look = Arc::new(look);
+        if frozen != (row.scope.doing() == Doing::Frozen) {
+            row.scope.freeze(frozen);
+        }
+        (row.last, row.due_ns) = (None, 0);
+        Ok(())
+    }
+
+    fn arm(&mut self, key: u64) -> Result<&'static str, String> {
+        let row = self.rows.iter_mut().find(|row| row.key == key);
+        let row = row.ok_or("there is no scope; choose a trace first")?;
+        row.scope.arm();
+        row.last = None;
+        Ok("it waits for the trigger")
+    }
+
+    /// Takes a cycle.
+    pub(super) fn take(&mut self, id: ThreadId, record: &Record) {
+        for row in &mut self.rows {
+            row.scope.take(id, record);
+            row.heard_ns = row.heard_ns.max(record.start_ns());
+        }
+    }
+
+    /// Shows what each has, if it is time and something else is to be seen.
+    pub(super) fn show(&mut self, hub: &Arc<Hub>, server: &Handle, is_running: bool, now_ns: u64) {
+        for row in &mut self.rows {
+            row.show(hub, server, is_running, now_ns);
+        }
+    }
+}
+
+impl Row {
+    fn show(&mut self, hub: &Arc<Hub>, server: &Handle, is_running: bool, now_ns: u64) {
+        // It orders nothing but itself: the picture goes through the viewer's `watch`.
+        if now_ns < self.due_ns.max(self.free_ns.load(Relaxed)) {
+            return;
+        }
+        self.due_ns = now_ns + PICTURE_NS;
+        let ended = self.ended(is_running, now_ns);
+        let capture = self.scope.capture();
+        let is_rolling = self.scope.doing() == Doing::Rolling && ended.is_none();
+        let seen = (capture.number, self.scope.doing(), ended.clone());
+        if !is_rolling && self.last.as_ref() == Some(&seen) {
+            return;
+        }
+        self.last = Some(seen);
+        let mut picture = ScopePicture {
+            key: self.key,
+            number: 0,
+            doing: self.scope.doing(),
+            triggered: false,
+            window_s: [0.0; 2],
+            span_s: [0.0; 2],
+            lost: self.scope.lost(),
+            life: self.scope.life(),
+            ended,
+            traces: Vec::new(),
+            xy: None,
+            spectrum: None,
+            step: None,
+            bode: None,
+        };
+        hub.captures.put(self.key, &capture);
+        let (look, pictures) = (Arc::clone(&self.look), self.pictures.clone());
+        let (free, hub) = (Free(Arc::clone(&self.free_ns), now_ns), Arc::clone(hub));
+        self.free_ns.store(u64::MAX, Relaxed);
+        server.spawn_blocking(move || {
+            let _free = free;
+            scope_picture::fill(&mut picture, &capture, &look);
+            pictures.send_replace(hub.encode(&Text::Scope(&picture)));
+        });
+    }
+
+    /// Why nothing new comes, if nothing does.
+    fn ended(&self, is_running: bool, now_ns: u64) -> Option<String> {
+        let silent_ns = now_ns.saturating_sub(self.heard_ns);
+        if silent_ns <= SILENT_NS.max(10 * self.scope.period_ns()) {
+            return None;
+        }
+        let is_done = matches!(self.scope.settings().sweep, Sweep::Single)
+            && self.scope.doing() == Doing::Done;
+        let what = if is_done { "the capture stays" } else { "what is shown is its last" };
+        Some(match is_running {
+            true => format!("no cycle comes from the core any more; {what}"),
+            false => format!("the core has stopped; {what}, until it is started again"),
+        })
+    }
+}
+
+/// Lets the next picture be made, also if making this one panicked: some time after it, by how
+/// long this one took since then.
+struct Free(Arc<AtomicU64>, u64);
+
+impl Drop for Free {
+    fn drop(&mut self) {
+        let now_ns = now_ns();
+        self.0.store(now_ns + PAUSE_SHARE * now_ns.saturating_sub(self.1), Relaxed);
+    }
+}
+
+impl Captures {
+    fn put(&self, key: u64, capture: &Arc<Capture>) {
+        // Nobody panics while it is locked.
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.insert(key, Arc::clone(capture));
+    }
+
+    fn keep(&self, is_kept: impl Fn(u64) -> bool) {
+        // As above.
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.retain(|key, _| is_kept(*key));
+    }
+
+    /// The capture that scope `key` shows, as a file that ends so: `csv` or `mcap`. Takes a second
+    /// or so for a long one.
+    ///
+    /// # Errors
+    /// There is none, it is too long, or another file is being made.
+    pub(super) fn file(&self, key: u64, end: &str) -> Result<Vec<u8>, String> {
+        // As above.
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let capture = shown.ok_or("this scope shows no capture; open the page again")?;
+        let numbers: usize = capture.traces.iter().map(|trace| trace.values.len()).sum();
+        if numbers > FILE_NUMBERS_MAX {
+            return Err(format!(
+                "the capture has {numbers} numbers, and a page hands out {FILE_NUMBERS_MAX} at \
+                 most; make the window shorter, or use 'sinew scope'"
+            ));
+        }
+        let _alone = match self.writing.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                return Err("another file is being made; try again in a moment".into());
+            }
+            // One that panicked has left nothing behind.
+            other => other.map_err(drop),
+        };
+        let mut bytes = Cursor::new(Vec::new());
+        let written = match end {
+            "csv" => write_csv(&capture, &mut bytes),
+            _ => write_mcap(&capture, &mut bytes),
+        };
+        written.map_err(|error| format!("the file cannot be made: {error}"))?;
+        Ok(bytes.into_inner())
+    }
+}
