@@ -97,6 +97,26 @@ export function values(sequence, since_ms) {
   return frame;
 }
 
+/** What a scope shows that was asked for with `order`: a ramp for each trace. */
+export function picture(order, ms) {
+  const columns = Array.from({ length: order.look.columns }, (_, at) => at / order.look.columns);
+  const [from, until] = [-order.settings.window_ns * order.settings.pre * 1e-9, order.settings.window_ns * (1 - order.settings.pre) * 1e-9];
+  const trace = (name, at) => ({
+    name, unit: at === 0 ? "rad" : "V", labels: [], min: columns.map((x) => x * (at + 1)), max: columns.map((x) => x * (at + 1) + 0.1),
+    figures: { cycles: 1000, missing: 0, min: 0, max: at + 1.1, mean: 0.5, rms: 0.6, peak_to_peak: 1.1, frequency_hz: null },
+    cursors: order.look.cursors_s ? { at_s: order.look.cursors_s, values: [1.25, 2.5], difference: 1.25, apart_s: 0.5, apart_hz: 2 } : null,
+  });
+  const step = { begin_s: 0, initial: 0, steady: 1, rise_s: 0.012, overshoot_percent: 4.5, peak: 1.045, peak_s: 0.02, settling_s: 0.05, within: 0.02 };
+  const bode = [1, 10, 100].map((frequency_hz) => ({ frequency_hz, gain_db: -frequency_hz / 10, phase_deg: -frequency_hz, coherence: 1 }));
+  return {
+    type: "scope", key: 7, number: Math.floor(ms), doing: order.frozen ? "frozen" : "rolling", triggered: order.settings.sweep !== "roll",
+    window_s: [from, until], span_s: order.look.span_s ?? [from, until], lost: 0, life: 0, ended: null, traces: order.traces.map(trace),
+    xy: order.look.xy ? columns.map((x) => [x, x * x]) : null,
+    spectrum: order.look.spectrum === undefined ? null : { Ok: { points: [[1, 0.1], [12.5, 3], [400, 0.01]], peaks: [[12.5, 3]], resolution_hz: 0.5 } },
+    step: order.look.step ? { Ok: step } : null, bode: order.look.bode ? { Ok: bode } : null,
+  };
+}
+
 export function hello(life = "1") {
   const signals = [
     ["planner", 0, "actual_m", "m", 3, []], ["planner", 0, "paused", "", 1, []], ["planner", 0, "path_chosen", "", 1, []],
@@ -185,6 +205,15 @@ export function figures(cycles) {
 
 export const event = (number, what, domain, text) => ({ number, time_ns: number * 1e6, unix_ms: 1793337000000 + number * 137, what, domain, text });
 
+/** The scope of whoever asked last. */
+function scoped(server, order, answer, ms) {
+  const unknown = order.traces?.find((name) => !name.includes("."));
+  if (unknown) return answer({ type: "error", id: order.id, text: `'${unknown}' is no trace; expected NODE.SIGNAL or NODE.PORT` });
+  if (order.do !== "arm") server.scope = order.do === "scope" ? order : null;
+  answer({ type: "done", id: order.id, text: `${order.do}: done` });
+  if (server.scope) server.tell({ ...picture(server.scope, ms), ...server.scope_says });
+}
+
 /** A machine that can be stopped and reset. */
 export function run(server) {
   let [sequence, phase, held_ms] = [0, "running", 0];
@@ -198,6 +227,7 @@ export function run(server) {
   server.hear = (order, answer) => {
     if (order.do === "ping") return answer({ type: "pong", at: order.at });
     if (order.do === "view") return (server.wants = order);
+    if (["scope", "arm", "unscope"].includes(order.do)) return scoped(server, order, answer, ms());
     if (order.token !== TOKEN) return answer({ type: "error", id: order.id, text: "the token is wrong" });
     if (order.do === "halt") [phase, held_ms] = ["held", ms()];
     if (order.do === "reset") [phase, sequence] = ["running", 0];

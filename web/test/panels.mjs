@@ -189,6 +189,144 @@ await check("on a phone a layout of one's own is not wider than the screen", asy
   await page.close();
 });
 
+/** What is on the scope's canvas. */
+const drawn = (page) => page.locator("#scope-canvas").screenshot().then((png) => png.toString("base64"));
+async function trace(page, name) {
+  await page.fill("#scope-name", name);
+  await page.press("#scope-name", "Enter");
+}
+
+await check("a trace is chosen by name or beside its message, shown with unit and figures, and kept", async () => {
+  const page = await open(browser, address);
+  await live(page);
+  assert.ok(await page.isHidden("#scope-settings"), "nothing to set without a trace");
+  await trace(page, "drives.position_rad[0]");
+  await page.click('[aria-label="Show drives.in on the scope"]');
+  await until("both are asked for", () => server.scope?.traces.length === 2);
+  assert.deepEqual(server.scope.traces, ["drives.position_rad[0]", "drives.in"]);
+  await until("the figures are seen", async () => (await said(page, "#scope-traces")).includes("drives.in, V"));
+  assert.match(await page.locator("#scope-traces tbody tr").first().innerText(), /1\.1/);
+  assert.equal(await page.getAttribute("#scope-csv", "href"), "scope/7.csv");
+  await shoot(page, "scope");
+  await page.reload();
+  await live(page);
+  await until("both are asked for again", () => server.scope?.traces.length === 2);
+  await trace(page, "drives.in");
+  assert.match(await said(page, "#scope-said"), /shown already/);
+  for (let i = 0; i < 6; i++) await trace(page, `drives.torque_n_m[${i}]`);
+  await trace(page, "planner.paused");
+  assert.match(await said(page, "#scope-said"), /8 traces at most/);
+  await page.close();
+});
+
+await check("what the dashboard refuses is said beside the scope", async () => {
+  const page = await open(browser, address);
+  await live(page);
+  await trace(page, "nonsense");
+  await until("it is said", async () => /'nonsense' is no trace/.test(await said(page, "#scope-said")));
+  await page.click('[aria-label="Take nonsense away"]');
+  await trace(page, "drives.in");
+  await until("it is gone", async () => (await said(page, "#scope-said")) === "");
+  await page.fill("#scope-window", "");
+  await until("a setting that is missing is said", async () => /missing or beyond/.test(await said(page, "#scope-said")));
+  await page.close();
+});
+
+await check("trigger, window, cursors, zoom and freezing go to the dashboard, by keyboard alone", async () => {
+  const page = await open(browser, address);
+  await live(page);
+  await trace(page, "drives.position_rad[0]");
+  await page.selectOption("#scope-sweep", "single");
+  for (const [id, value] of [["window", "0.5"], ["level", "1.5"], ["hysteresis", "0.1"], ["pre", "25"]]) await page.fill(`#scope-${id}`, value);
+  await page.selectOption("#scope-slope", "falling");
+  await until("it is set", () => server.scope?.settings.trigger.slope === "falling" && server.scope.settings.pre === 0.25);
+  assert.deepEqual(server.scope.settings, {
+    window_ns: 500_000_000, pre: 0.25, sweep: "single", trigger: { trace: 0, slope: "falling", level: 1.5, hysteresis: 0.1 },
+  });
+  await until("it is drawn", async () => (await said(page, "#scope-doing")).includes("rolling"));
+  const before = await drawn(page);
+  await page.focus("#scope-canvas");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Shift+ArrowLeft");
+  await until("the cursors are read", async () => /A 1?.* apart 0\.5 s, 2 Hz/.test(await said(page, "#scope-reads")));
+  assert.notEqual(await drawn(page), before);
+  await page.keyboard.press("+");
+  await until("it is zoomed", () => server.scope.look.span_s);
+  await page.keyboard.press("Home");
+  await until("the cursors are gone", () => !server.scope.look.cursors_s);
+  await page.focus("#scope-freeze");
+  await page.keyboard.press("Space");
+  await until("it is frozen", () => server.scope.frozen);
+  assert.equal(await page.getAttribute("#scope-freeze", "aria-pressed"), "true");
+  await page.click("#scope-arm");
+  await until("it goes on", () => !server.scope.frozen);
+  await page.close();
+});
+
+await check("XY, spectrum, step response and Bode are drawn and read", async () => {
+  const page = await open(browser, address);
+  await live(page);
+  await trace(page, "drives.position_rad[0]");
+  await trace(page, "drives.in");
+  await until("it is drawn", () => page.isVisible("#scope-canvas"));
+  const pictures = new Set();
+  for (const [mode, asked, words] of [
+    ["xy", ({ xy }) => xy?.join() === "0,1", /^$/],
+    ["spectrum", ({ spectrum }) => spectrum === 0, /peaks 12\.5 Hz: 3 rad.*resolution 0\.5 Hz/],
+    ["step", ({ step }) => step?.input === 0 && step.output === 1, /rise 12 ms · overshoot 4\.5 % · settled within 2 % after 50 ms/],
+    ["bode", ({ bode }) => bode?.join() === "0,1", /3 frequencies from 1 to 100 Hz/],
+  ]) {
+    await page.selectOption("#scope-mode", mode);
+    await until(`${mode} is asked for`, () => asked(server.scope.look));
+    await until(`${mode} is read`, async () => words.test(await said(page, "#scope-reads")));
+    await shoot(page, `scope-${mode}`);
+    pictures.add(await drawn(page));
+  }
+  assert.equal(pictures.size, 4, "each is another picture");
+  assert.deepEqual(page.wrongs, []);
+  await page.close();
+});
+
+await check("a scope whose core ended, and a figure that is not shown, say so", async () => {
+  const page = await open(browser, address);
+  await live(page);
+  server.scope_says = { ended: "the core has stopped; what is shown is its last", step: { Err: "the input '<b>' has no step" }, life: 1, lost: 12 };
+  await trace(page, "drives.in");
+  await until("the end is said", async () => /▲ the core has stopped/.test(await said(page, "#scope-ended")));
+  assert.match(await said(page, "#scope-doing"), /12 cycles missing · life 2 of the core/);
+  assert.equal(await said(page, "#scope-reads"), "not shown: the input '<b>' has no step");
+  server.scope_says = {};
+  await page.close();
+});
+
+await check("a scope that nobody sees is closed", async () => {
+  const page = await open(browser, address);
+  await live(page);
+  await trace(page, "drives.in");
+  await until("it is open", () => server.scope);
+  await page.click("#layout-open");
+  await page.uncheck("#layout-shown-scope");
+  await until("it is closed", () => server.scope === null);
+  await page.check("#layout-shown-scope");
+  await until("it is open again", () => server.scope);
+  await page.close();
+});
+
+for (const [name, viewport, colorScheme] of [["dark", undefined, "dark"], ["phone", PHONE, "light"]]) {
+  await check(`the scope fits (${name})`, async () => {
+    const page = await open(browser, address, { colorScheme, ...(viewport ? { viewport } : {}) });
+    await live(page);
+    await trace(page, "drives.position_rad[0]");
+    await trace(page, "drives.in");
+    await page.selectOption("#scope-sweep", "auto");
+    await until("it is drawn", async () => (await said(page, "#scope-traces")).includes("drives.in, V"));
+    await until("it fits", () => page.evaluate("document.documentElement.scrollWidth <= innerWidth"));
+    await page.locator("#scope").scrollIntoViewIfNeeded();
+    await shoot(page, `scope-${name}`);
+    await page.close();
+  });
+}
+
 await browser.close();
 server.close();
 server.closeAllConnections();

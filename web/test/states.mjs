@@ -183,7 +183,7 @@ for (const colorScheme of ["light", "dark"]) {
     const inks = ["--ink", "--muted", "--good", "--busy", "--warn", "--bad"];
     const pairs = inks.flatMap((ink) => ["--panel", "--well"].map((on) => [ink, on, 4.5]));
     pairs.push(["--bad", "--bad-well", 4.5], ["--warn", "--warn-well", 4.5], ["--stop-ink", "--stop", 4.5]);
-    for (const series of [1, 2, 3, 4]) pairs.push([`--series-${series}`, "--panel", 3]);
+    for (const series of [1, 2, 3, 4, 5, 6, 7, 8]) pairs.push([`--series-${series}`, "--panel", 3]);
     for (const [ink, on, least] of pairs) {
       const got = contrast(await style(ink), await style(on));
       assert.ok(got >= least, `${ink} on ${on}: ${got.toFixed(2)}, expected ${least}`);

@@ -268,7 +268,7 @@ mod tests {
     fn shown(plan: &Plan) -> (Vec<PortInfo>, usize, Ports) {
         let id = ThreadId::all(plan).next().expect("a thread");
         let taps = taps(plan, id.nodes(plan));
-        let (infos, left_out) = super::infos(plan);
+        let (infos, left_out) = infos(plan);
         let rows = infos.iter().map(|info| Row::new(plan, info, &taps[info.tap], 0)).collect();
         (infos, left_out, Ports { rows })
     }

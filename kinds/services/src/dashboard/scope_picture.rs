@@ -101,3 +101,39 @@ fn follows(traces: &[Captured], step: StepLook) -> Result<StepResponse, NotShown
     let begin_s = step.input.map_or(Ok(0.0), |input| step_of(&traces[input]))?;
     step_response(&traces[step.output], begin_s, WITHIN)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_xy_picture_is_thinned_and_keeps_its_breaks() {
+        let mut pairs: Vec<_> = (0..10_000).map(|at| Some((f64::from(at), 1.0))).collect();
+        pairs[5005] = None;
+        let thinned = thinned(&pairs);
+        assert_eq!(thinned.len(), COLUMNS_MAX);
+        assert_eq!(thinned.iter().filter(|pair| pair.is_none()).count(), 1);
+        assert_eq!(thinned.last(), Some(&Some([9999.0, 1.0])));
+        assert!(super::thinned(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_long_spectrum_is_grouped_and_no_peak_is_lost() {
+        let mut it = Spectrum {
+            frequencies_hz: (0..50_001).map(|at| f64::from(at) / 100.0).collect(),
+            amplitudes: vec![0.1; 50_001],
+            resolution_hz: 0.01,
+            skipped: 0,
+        };
+        it.amplitudes[31_415] = 2.0;
+        let picture = spectrum_of(&it);
+        assert!(picture.points.len() <= COLUMNS_MAX, "{}", picture.points.len());
+        assert!(picture.points.contains(&[314.15, 2.0]));
+        assert_eq!(picture.peaks[0], [314.15, 2.0]);
+        let hz = picture.points.iter().map(|point| point[0]);
+        assert!(hz.is_sorted());
+        it.frequencies_hz.truncate(2);
+        it.amplitudes.truncate(2);
+        assert_eq!(spectrum_of(&it).points, [[0.01, 0.1]], "one frequency is one point");
+    }
+}

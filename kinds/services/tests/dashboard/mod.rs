@@ -2,6 +2,7 @@
 
 mod client;
 pub(crate) mod kinds;
+mod scope;
 mod shown;
 mod strangers;
 
@@ -21,6 +22,8 @@ use crate::stage::PATIENCE;
 pub(crate) const TESTS: &[Test] = &[
     ("a_viewer_is_greeted_and_sees_the_core_move", greeted),
     ("the_values_of_ports_come_to_whoever_asks", valued),
+    ("a_scope_follows_the_core_and_says_when_it_ends", scope::followed),
+    ("a_scope_bears_hostile_settings_and_there_are_few", scope::hostile),
     ("each_of_two_dashboards_on_any_port_has_its_own_links", two),
     ("a_command_reaches_the_planner_exactly_once", commanded),
     ("a_halt_is_measured_and_a_reset_begins_again", halted),
