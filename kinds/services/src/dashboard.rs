@@ -6,6 +6,7 @@
 //! holds up nobody. What they say is written down in [`protocol`].
 
 mod arm;
+mod captures;
 mod cycles;
 mod figures;
 mod frame;

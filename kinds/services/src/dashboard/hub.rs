@@ -12,8 +12,9 @@ use sinew_control::status::Event;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{broadcast, watch};
 
+use super::captures::Captures;
+use super::protocol::scope::ScopeWanted;
 use super::protocol::{Hello, Text};
-use super::scopes::{Captures, ScopeWish};
 
 /// Texts that a viewer may be behind: some ten seconds of them. One that is further behind is
 /// closed, for it would miss some.
@@ -81,6 +82,24 @@ pub(super) struct Wish {
     pub(super) path: u32,
     /// To whom the answer goes.
     pub(super) answers: Sender<Utf8Bytes>,
+}
+
+/// What a viewer asks of its scope.
+pub(super) enum ScopeAsk {
+    Set(Box<ScopeWanted>),
+    Arm(u64),
+    Close(u64),
+}
+
+/// The same on its way to the node's thread.
+pub(super) struct ScopeWish {
+    /// Whose it is.
+    pub(super) key: u64,
+    pub(super) ask: ScopeAsk,
+    /// To whom the answer goes.
+    pub(super) answers: Sender<Utf8Bytes>,
+    /// To whom the pictures go; without a receiver the viewer is gone.
+    pub(super) pictures: watch::Sender<Utf8Bytes>,
 }
 
 /// A viewer's place; given back when dropped.

@@ -9,9 +9,8 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
 
-use super::hub::{Hub, Wants, Wish};
+use super::hub::{Hub, ScopeAsk, ScopeWish, Wants, Wish};
 use super::protocol::{PageOrder, Signed, Text};
-use super::scopes::{ScopeAsk, ScopeWish};
 use super::tapped::{self, TapSaid, Tapped};
 
 const WRONG_TOKEN: &str =

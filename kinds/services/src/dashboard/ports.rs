@@ -48,7 +48,9 @@ pub(super) fn infos(plan: &Plan) -> (Vec<PortInfo>, usize) {
         for (tap, it) in taps(plan, nodes).iter().enumerate() {
             let node = nodes.iter().position(|node| *node == it.end.node);
             let node = &row.nodes[node.expect("a bug: a tap of a node of another thread")];
-            let fields = fields(&node.ports[it.end.port].fields, numbers);
+            // Where a node is tuned stands no port of its kind.
+            let Some(port) = node.ports.get(it.end.port) else { continue };
+            let fields = fields(&port.fields, numbers);
             let end = fields.last().map_or(numbers, |field| field.offset + field.shown);
             if shown.len() == PORTS_MAX || end > NUMBERS_MAX {
                 left_out += 1;

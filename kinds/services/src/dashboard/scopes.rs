@@ -1,10 +1,8 @@
 //! The scopes of all viewers. The node's thread feeds them with every cycle, a few at most; what
 //! they show is made on a thread that may take its time, one picture of each scope at once.
 
-use std::collections::BTreeMap;
-use std::io::Cursor;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use axum::extract::ws::Utf8Bytes;
 use sinew_control::traces::RunLayout;
@@ -12,14 +10,13 @@ use sinew_core::clock::now_ns;
 use sinew_core::pace::Pace;
 use sinew_core::trace::{Record, ThreadId};
 use sinew_runtime::watch::Watch;
-use sinew_scope::{Capture, Doing, Scope, Sweep, find_one, write_csv, write_mcap};
+use sinew_scope::{Doing, Scope, Sweep, find_one};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
 use tokio::sync::watch;
 
-use super::hub::Hub;
+use super::hub::{Hub, ScopeAsk, ScopeWish};
 use super::protocol::Text;
-use super::protocol::scope::{FILE_NUMBERS_MAX, SCOPES_MAX, ScopeLook, ScopePicture, ScopeWanted};
+use super::protocol::scope::{SCOPES_MAX, ScopeLook, ScopePicture, ScopeWanted};
 use super::scope_picture;
 
 /// Between two pictures of a scope: 10 Hz.
@@ -28,32 +25,6 @@ const PICTURE_NS: u64 = 100_000_000;
 const PAUSE_SHARE: u64 = 4;
 /// A running core whose cycles do not come for so long, or for ten periods, has ended.
 const SILENT_NS: u64 = 700_000_000;
-
-/// What a viewer asks of its scope.
-pub(super) enum ScopeAsk {
-    Set(Box<ScopeWanted>),
-    Arm(u64),
-    Close(u64),
-}
-
-/// The same on its way to the node's thread.
-pub(super) struct ScopeWish {
-    /// Whose it is.
-    pub(super) key: u64,
-    pub(super) ask: ScopeAsk,
-    /// To whom the answer goes.
-    pub(super) answers: mpsc::Sender<Utf8Bytes>,
-    /// To whom the pictures go; without a receiver the viewer is gone.
-    pub(super) pictures: watch::Sender<Utf8Bytes>,
-}
-
-/// The captures that are shown, by the keys of their scopes: for who wants them as files.
-#[derive(Default)]
-pub(super) struct Captures {
-    shown: Mutex<BTreeMap<u64, Arc<Capture>>>,
-    /// Locked while a file is made: one at a time.
-    writing: Mutex<()>,
-}
 
 /// All of them.
 pub(super) struct Scopes {
@@ -247,51 +218,5 @@ impl Drop for Free {
     fn drop(&mut self) {
         let now_ns = now_ns();
         self.0.store(now_ns + PAUSE_SHARE * now_ns.saturating_sub(self.1), Relaxed);
-    }
-}
-
-impl Captures {
-    fn put(&self, key: u64, capture: &Arc<Capture>) {
-        // Nobody panics while it is locked.
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.insert(key, Arc::clone(capture));
-    }
-
-    fn keep(&self, is_kept: impl Fn(u64) -> bool) {
-        // As above.
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.retain(|key, _| is_kept(*key));
-    }
-
-    /// The capture that scope `key` shows, as a file that ends so: `csv` or `mcap`. Takes a second
-    /// or so for a long one.
-    ///
-    /// # Errors
-    /// There is none, it is too long, or another file is being made.
-    pub(super) fn file(&self, key: u64, end: &str) -> Result<Vec<u8>, String> {
-        // As above.
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        let capture = shown.ok_or("this scope shows no capture; open the page again")?;
-        let numbers: usize = capture.traces.iter().map(|trace| trace.values.len()).sum();
-        if numbers > FILE_NUMBERS_MAX {
-            return Err(format!(
-                "the capture has {numbers} numbers, and a page hands out {FILE_NUMBERS_MAX} at \
-                 most; make the window shorter, or use 'sinew scope'"
-            ));
-        }
-        let _alone = match self.writing.try_lock() {
-            Err(TryLockError::WouldBlock) => {
-                return Err("another file is being made; try again in a moment".into());
-            }
-            // One that panicked has left nothing behind.
-            other => other.map_err(drop),
-        };
-        let mut bytes = Cursor::new(Vec::new());
-        let written = match end {
-            "csv" => write_csv(&capture, &mut bytes),
-            _ => write_mcap(&capture, &mut bytes),
-        };
-        written.map_err(|error| format!("the file cannot be made: {error}"))?;
-        Ok(bytes.into_inner())
     }
 }
