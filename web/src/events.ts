@@ -11,7 +11,7 @@ const END_PX = 24;
 
 const TONES: Record<string, string> = {
   faulted: "bad", given_up: "bad", alarm: "bad", late: "warn", ended: "warn", restarting: "warn", stopping: "warn",
-  ready: "good", started: "good",
+  ready: "good", started: "good", saved: "good", not_saved: "bad",
 };
 
 /** Of what nodes log, by level. */

@@ -17,6 +17,7 @@ import { GraphPanel } from "./graph";
 import { HistogramPanel } from "./histograms";
 import { PlannerPanel } from "./planner";
 import { FLAG, VERSION, type Hello, type Motion, type Order, type Status, type Stop, type Text } from "./protocol";
+import { ParametersPanel } from "./parameters";
 import { ScopePanel } from "./scope";
 import { followTheme } from "./theme";
 import { adopt, forget, token } from "./token";
@@ -46,6 +47,7 @@ class Page {
   private readonly messages = new MessagesPanel((name) => {
     if (this.scope.add(name)) byId("scope").scrollIntoView({ block: "nearest" });
   });
+  private readonly parameters = new ParametersPanel((order) => this.connection.order(order), () => this.arrange());
   private readonly layout = new Layout();
   private readonly connection: Connection;
   private hello_: Hello | null = null;
@@ -90,9 +92,16 @@ class Page {
     this.messages.hello(hello);
     this.scope.hello(hello);
     byId("camera").hidden = !hello.camera;
-    this.layout.hello(hello.graph, hello.picture.nodes.some(({ flow }) => flow !== null) ? ["flow"] : []);
-    this.want();
+    this.parameters.hello();
+    this.arrange();
     void this.checkToken();
+  }
+
+  /** Takes the panels that there are now. */
+  private arrange(): void {
+    const { graph, picture } = this.hello_ ?? { graph: "", picture: { nodes: [] } };
+    this.layout.hello(graph, picture.nodes.some(({ flow }) => flow !== null) ? ["flow"] : []);
+    this.want();
   }
 
   /** A page without a core says no word of one. */
@@ -110,7 +119,10 @@ class Page {
       case "status":
         return this.status(text.status);
       case "events":
+        this.parameters.events(text.events);
         return this.events.events(text.events);
+      case "tunables":
+        return this.parameters.tunables(text.tunables);
       case "figures":
         for (const panel of [this.bar, this.graph, this.latency, this.jitter]) panel.figures(text);
         return;
@@ -181,6 +193,7 @@ class Page {
     const may_order = connected && token() !== null;
     this.bar.enable(connected, token() !== null, this.status_?.phase ?? "");
     this.flow_node.enable(may_order);
+    this.parameters.enable(may_order);
     this.planner.enable(may_order && this.status_?.phase === "running");
     this.domains.status(this.status_?.domains ?? [], may_order);
   }

@@ -229,6 +229,18 @@ export interface Stop {
   at_rest_us: number | null;
 }
 
+/** A parameter that may be set while the core runs. */
+export interface Tunable {
+  node: string;
+  parameter: string;
+  value: string;
+  unit: string;
+  takes: string;
+  min: number | null;
+  max: number | null;
+  doc: string;
+}
+
 /** What a scope is set to; see kinds/services/src/dashboard/protocol/scope.rs. */
 export interface ScopeOrder {
   traces: string[];
@@ -330,12 +342,14 @@ export type Text =
   | { type: "tap"; line: TapLine }
   | { type: "untapped"; text: string }
   | ScopePicture
+  | { type: "tunables"; tunables: Tunable[] }
   | { type: "pong"; at: number }
   | { type: "ended"; text: string };
 
 /** What an order asks for, beside its id and token. */
 export type Order =
   | { do: "check" | "halt" | "reset" | "pause" | "resume" | "untap" }
+  | { do: "set"; settings: string[]; save: boolean }
   | { do: "tap"; domain: string; node: string }
   | { do: "restart"; domain: string }
   | { do: "choose"; path: number };

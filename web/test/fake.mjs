@@ -205,6 +205,28 @@ export function figures(cycles) {
 
 export const event = (number, what, domain, text) => ({ number, time_ns: number * 1e6, unix_ms: 1793337000000 + number * 137, what, domain, text });
 
+/** What can be set, as it is now. */
+const tuned = { "pid.kp": "6", "pid.ki": "60", "gate.open": "true" };
+export function tunables() {
+  const all = Object.entries(tuned).map(([name, value]) => {
+    const [node, parameter] = name.split(".");
+    const takes = value === "true" || value === "false" ? "true or false" : "a number from 0 to 100";
+    return { node, parameter, value, unit: parameter === "kp" ? "V/rad" : "", takes, min: 0, max: 100, doc: `what ${parameter} does` };
+  });
+  return { type: "tunables", tunables: all };
+}
+
+/** Sets all of it, or none. */
+function set(server, { id, settings, save }, answer) {
+  const wanted = settings.map((setting) => setting.split("="));
+  const bad = wanted.find(([, value]) => !(value === "true" || value === "false" || (Number(value) >= 0 && Number(value) <= 100)));
+  if (bad) return answer({ type: "error", id, text: `'${bad[0]}' is ${bad[1]}; expected a number from 0 to 100` });
+  for (const [name, value] of wanted) tuned[name] = value;
+  answer({ type: "done", id, text: settings.join(", ") });
+  server.tell(tunables());
+  if (save) server.tell({ type: "events", events: [event(90, "saved", null, `${settings.join(", ")} written to 'robot.yaml'`)], missed: 0 });
+}
+
 /** The scope of whoever asked last. */
 function scoped(server, order, answer, ms) {
   const unknown = order.traces?.find((name) => !name.includes("."));
@@ -223,12 +245,13 @@ export function run(server) {
     event(3, "late", "control", "cycle 81234: deadline 1000 us exceeded by 137 us in node 'ik'"),
     event(4, "output", "camera", "<img src=x onerror=\"document.title='owned'\"><script>alert(1)</script>"),
     event(5, "faulted", "recorder", "its process was ended by signal 9"), event(6, "restarting", "recorder", "in 800 ms")];
-  server.greet = (tell) => [hello(), status(phase), figures(61000), { type: "events", events: story, missed: 0 }].forEach(tell);
+  server.greet = (tell) => [hello(), status(phase), figures(61000), { type: "events", events: story, missed: 0 }, tunables()].forEach(tell);
   server.hear = (order, answer) => {
     if (order.do === "ping") return answer({ type: "pong", at: order.at });
     if (order.do === "view") return (server.wants = order);
     if (["scope", "arm", "unscope"].includes(order.do)) return scoped(server, order, answer, ms());
     if (order.token !== TOKEN) return answer({ type: "error", id: order.id, text: "the token is wrong" });
+    if (order.do === "set") return set(server, order, answer);
     if (order.do === "halt") [phase, held_ms] = ["held", ms()];
     if (order.do === "reset") [phase, sequence] = ["running", 0];
     answer({ type: "done", id: order.id, text: `${order.do}: done` });

@@ -312,6 +312,58 @@ await check("a scope that nobody sees is closed", async () => {
   await page.close();
 });
 
+const field = (name) => `[id="parameter-${name}"]`;
+const parameter = (page, name) => page.locator("#parameters-table tr", { has: page.locator(field(name)) }).innerText();
+
+await check("parameters show value, unit and limits, and are set together by keyboard", async () => {
+  const page = await open(browser, address);
+  await live(page);
+  await until("they are seen", () => page.isVisible("#parameters"));
+  assert.match(await parameter(page, "pid.kp"), /pid\.kp\s+6\s[^]*V\/rad[^]*a number from 0 to 100 · what kp does/);
+  assert.ok(await page.isDisabled("#parameters-apply"), "nothing is changed");
+  await page.fill(field("pid.kp"), "7.5");
+  await page.selectOption(field("gate.open"), "false");
+  assert.equal(await said(page, "#parameters-apply"), "Apply 2");
+  await page.focus(field("pid.kp"));
+  await page.keyboard.press("Enter");
+  await until("they are set", async () => /7\.5/.test(await page.locator("#parameters-table td.number").first().innerText()));
+  assert.match(await parameter(page, "gate.open"), /false/);
+  assert.ok(await page.isDisabled("#parameters-apply"));
+  await shoot(page, "parameters");
+  await page.close();
+});
+
+await check("a value that is refused is said beside its field, and nothing is set", async () => {
+  const page = await open(browser, address);
+  await live(page);
+  await until("they are seen", () => page.isVisible("#parameters"));
+  await page.fill(field("pid.ki"), "5000");
+  await page.fill(field("pid.kp"), "8");
+  await page.click("#parameters-apply");
+  await until("it is said", async () => /▲ 'pid\.ki' is 5000; expected/.test(await parameter(page, "pid.ki")));
+  assert.equal(await page.getAttribute(field("pid.ki"), "aria-invalid"), "true");
+  assert.equal(await page.evaluate("document.activeElement.id"), "parameter-pid.ki");
+  assert.match(await parameter(page, "pid.kp"), /7\.5/);
+  server.tell(fake.tunables());
+  assert.equal(await page.inputValue(field("pid.kp")), "8", "what people wrote stays");
+  await page.click("#parameters-undo");
+  assert.equal(await page.inputValue(field("pid.kp")), "7.5");
+  await page.check("#parameters-save");
+  await page.fill(field("pid.ki"), "61");
+  await page.click("#parameters-apply");
+  await until("it is saved", async () => (await said(page, "#parameters-said")) === "pid.ki=61 written to 'robot.yaml'");
+  assert.deepEqual(page.wrongs, []);
+  await page.close();
+});
+
+await check("without a token parameters are shown and cannot be set", async () => {
+  const page = await open(browser, address.split("#")[0]);
+  await live(page);
+  await until("they are seen", () => page.isVisible("#parameters"));
+  assert.ok((await page.isDisabled(field("pid.kp"))) && (await page.isDisabled("#parameters-apply")));
+  await page.close();
+});
+
 for (const [name, viewport, colorScheme] of [["dark", undefined, "dark"], ["phone", PHONE, "light"]]) {
   await check(`the scope fits (${name})`, async () => {
     const page = await open(browser, address, { colorScheme, ...(viewport ? { viewport } : {}) });

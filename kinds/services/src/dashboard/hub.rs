@@ -59,6 +59,7 @@ struct Lasting {
     status: Option<Utf8Bytes>,
     figures: Option<Utf8Bytes>,
     stop: Option<Utf8Bytes>,
+    tunables: Option<Utf8Bytes>,
     events: VecDeque<Event>,
     /// Events before those.
     missed: u64,
@@ -141,6 +142,7 @@ impl Hub {
             status: None,
             figures: None,
             stop: None,
+            tunables: None,
             events: VecDeque::new(),
             missed: 0,
         };
@@ -188,6 +190,7 @@ impl Hub {
             Text::Status { .. } => lasting.status = Some(json),
             Text::Figures(_) => lasting.figures = Some(json),
             Text::Stop(_) => lasting.stop = Some(json),
+            Text::Tunables { .. } => lasting.tunables = Some(json),
             Text::Events { events, missed } => lasting.keep(events, *missed),
             _ => {}
         }
@@ -215,7 +218,7 @@ impl Hub {
         debug_assert_eq!(first.len(), lasting.events.len(), "kept in one piece");
         let events = Text::Events { events: first, missed: lasting.missed };
         let mut greeting = vec![self.hello.clone(), self.encode(&events)];
-        let known = [&lasting.status, &lasting.figures, &lasting.stop];
+        let known = [&lasting.status, &lasting.figures, &lasting.stop, &lasting.tunables];
         greeting.extend(known.into_iter().flatten().cloned());
         Feed {
             greeting,

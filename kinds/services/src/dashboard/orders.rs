@@ -86,6 +86,9 @@ pub(super) async fn carry_out(hub: &Hub, text: &str, ears: &Ears) -> Reply {
         PageOrder::Restart { id, token, domain } => {
             (Signed { id, token }, Command::Ask(Request::Restart { domain }))
         }
+        PageOrder::Set { id, token, settings, save } => {
+            (Signed { id, token }, Command::Ask(Request::Set { settings, save }))
+        }
         PageOrder::Choose { id, token, path } => (Signed { id, token }, plan(PLANNER_CHOOSE, path)),
         PageOrder::Pause(signed) => (signed, plan(PLANNER_PAUSE, 0)),
         PageOrder::Resume(signed) => (signed, plan(PLANNER_RESUME, 0)),
@@ -201,6 +204,16 @@ mod tests {
                     node: Some("router".into()),
                 },
             ),
+            (
+                r#"{"do":"set","id":1,"token":"t","settings":["pid.kp=2"],"save":true}"#,
+                PageOrder::Set {
+                    id: 1,
+                    token: "t".into(),
+                    settings: vec!["pid.kp=2".into()],
+                    save: true,
+                },
+            ),
+            (r#"{"do":"arm","id":1}"#, PageOrder::Arm { id: 1 }),
             (r#"{"do":"untap","id":1,"token":"t"}"#, PageOrder::Untap(signed())),
         ];
         for (text, order) in cases {

@@ -22,6 +22,7 @@
 //! {"type":"error","id":7,"text":"..."}               it is not; without an id: of no order
 //! {"type":"tap","line":{"step":{...}}}              a line of this viewer's tap; see [`TapLine`]
 //! {"type":"untapped","text":"..."}                   its tap has ended, and why
+//! {"type":"tunables","tunables":[...]}               what can be set, as it is now; when it changes
 //! {"type":"scope", ...}                              what this viewer's scope shows; see [`scope`]
 //! {"type":"pong","at":123.5}                         answers a ping, with what it brought
 //! {"type":"ended","text":"the run has ended"}        the last word before the server closes
@@ -80,6 +81,7 @@
 //! {"do":"choose","id":5,"token":"...","path":1}      an index into hello.paths
 //! {"do":"pause","id":6,"token":"..."}                the planner slows to a standstill
 //! {"do":"resume","id":7,"token":"..."}
+//! {"do":"set","id":10,"token":"...","settings":["pid.kp=2.5"],"save":false}
 //! {"do":"tap","id":8,"token":"...","domain":"api","node":"router"}
 //! {"do":"untap","id":9,"token":"..."}
 //! ```
@@ -100,6 +102,7 @@ pub mod scope;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sinew_control::Tunable;
 use sinew_control::status::{Event, Status};
 use sinew_control::tap::TapLine;
 
@@ -203,6 +206,11 @@ pub enum Text<'a> {
     Untapped {
         /// Why, and what to do.
         text: &'a str,
+    },
+    /// What can be set while the core runs.
+    Tunables {
+        /// In the order of the plan.
+        tunables: &'a [Tunable],
     },
     /// What the viewer's scope shows.
     Scope(&'a ScopePicture),
@@ -518,6 +526,18 @@ pub enum PageOrder {
     Pause(Signed),
     /// To go on.
     Resume(Signed),
+    /// To set parameters of the core: all of them, or none.
+    Set {
+        /// Comes back with the answer.
+        id: u64,
+        /// The run's secret.
+        token: String,
+        /// `NODE.PARAMETER=VALUE` each.
+        settings: Vec<String>,
+        /// Whether the spec is to have them too; an event tells what came of that.
+        #[serde(default)]
+        save: bool,
+    },
     /// To see the ways of flows.
     Tap {
         /// Comes back with the answer.

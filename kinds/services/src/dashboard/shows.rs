@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use sinew_control::status::{Phase, Status};
+use sinew_control::{Answer, Request, Tunable};
 use sinew_core::clock::now_ns;
 use sinew_core::{Fault, fault};
 use sinew_robot::messages::PlannerCommand;
@@ -58,6 +59,8 @@ pub(super) struct Shows {
     /// Number of the last event.
     event: u64,
     stop: Option<StopTimes>,
+    /// What could be set when it was last looked at; `None`: nothing of this graph can be.
+    tunables: Option<Vec<Tunable>>,
 }
 
 impl Shows {
@@ -81,6 +84,9 @@ impl Shows {
             events_due_ns: 0,
             event: 0,
             stop: None,
+            tunables: (0..watch.plan().nodes.len())
+                .any(|node| watch.plan().tuning(node).is_some())
+                .then(Vec::new),
         }
     }
 
@@ -121,6 +127,7 @@ impl Shows {
         if now_ns >= self.status_due_ns || is_stopping {
             self.status_due_ns = now_ns + STATUS_NS;
             self.show_status(io.watch())?;
+            self.show_tunables(io.watch())?;
         }
         Ok(())
     }
@@ -201,6 +208,19 @@ impl Shows {
             hub.show(&Text::Figures(&figures));
             other.iter().for_each(|stop| hub.show(&Text::Stop(stop)));
         });
+        Ok(())
+    }
+
+    /// Others set parameters too, so they are looked at again and again.
+    fn show_tunables(&mut self, watch: &Watch) -> Result<(), Fault> {
+        let Some(known) = &mut self.tunables else { return Ok(()) };
+        let Answer::Tunables(now) = watch.supervisor().ask(&Request::Tunables {})? else {
+            return Ok(());
+        };
+        if *known != now {
+            known.clone_from(&now);
+            self.show(move |hub| hub.show(&Text::Tunables { tunables: &now }));
+        }
         Ok(())
     }
 

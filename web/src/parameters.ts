@@ -1,0 +1,154 @@
+// The parameters that may be set while the core runs: what they are, what they take, and a field for
+// a new value. Those that were changed go together, so that the core gets all of a node at once.
+
+import { byId, make, say, setText } from "./dom";
+import type { Order, RunEvent, Tunable } from "./protocol";
+
+interface Row {
+  name: string;
+  value: HTMLElement;
+  field: HTMLInputElement | HTMLSelectElement;
+  said: HTMLElement;
+  row: HTMLElement;
+  /** What the core has. */
+  now: string;
+}
+
+export class ParametersPanel {
+  private readonly table = byId<HTMLTableElement>("parameters-table");
+  private readonly said = byId("parameters-said");
+  private readonly apply = byId<HTMLButtonElement>("parameters-apply");
+  private readonly save = byId<HTMLInputElement>("parameters-save");
+  private rows: Row[] = [];
+  private shape = "";
+  private may_order = false;
+  /** Whether values of this page are on their way into the spec. */
+  private is_saving = false;
+
+  /** `order` sends an order; what comes of it is shown. `appeared`: there is something to set. */
+  constructor(private readonly order: (order: Order) => Promise<string>, private readonly appeared: () => void) {
+    byId("parameters-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.send();
+    });
+    byId("parameters-undo").addEventListener("click", () => this.undo());
+  }
+
+  /** Another graph, or the same one: what can be set comes by itself. */
+  hello(): void {
+    this.shape = "";
+    this.rows = [];
+    byId("parameters").hidden = true;
+  }
+
+  /** A field that people have changed keeps what they wrote. */
+  tunables(tunables: Tunable[]): void {
+    const shape = JSON.stringify(tunables.map(({ value: _, ...rest }) => rest));
+    const isNew = shape !== this.shape;
+    if (isNew) this.build(tunables);
+    this.shape = shape;
+    tunables.forEach(({ value }, at) => {
+      const row = this.rows[at];
+      if (!row) return;
+      if (row.field.value === row.now) row.field.value = value;
+      row.now = value;
+      setText(row.value, value);
+    });
+    this.mark();
+    if (isNew) {
+      byId("parameters").hidden = tunables.length === 0;
+      this.appeared();
+    }
+  }
+
+  /** What became of values that were to be written to the spec. */
+  events(events: RunEvent[]): void {
+    const saved = events.find(({ what }) => what === "saved" || what === "not_saved");
+    if (!saved || !this.is_saving) return;
+    this.is_saving = false;
+    say(this.said, saved.text, saved.what === "saved" ? "good" : "bad");
+  }
+
+  enable(may_order: boolean): void {
+    this.may_order = may_order;
+    for (const { field } of this.rows) field.disabled = !may_order;
+    this.save.disabled = !may_order;
+    this.mark();
+  }
+
+  private build(tunables: Tunable[]): void {
+    const heads = ["parameter", "now", "new value", "unit", "takes"].map((title) => make("th", { scope: "col" }, title));
+    this.rows = tunables.map((tunable) => this.row(tunable));
+    this.table.replaceChildren(make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...this.rows.map(({ row }) => row)));
+    this.enable(this.may_order);
+  }
+
+  private row({ node, parameter, value, unit, takes, doc }: Tunable): Row {
+    const name = `${node}.${parameter}`;
+    const id = `parameter-${name}`;
+    const isFlag = value === "true" || value === "false";
+    const field = isFlag
+      ? make("select", { id }, make("option", {}, "true"), make("option", {}, "false"))
+      : make("input", { id, inputmode: "decimal", autocomplete: "off", spellcheck: "false", maxlength: "40" });
+    field.value = value;
+    const said = make("span", { class: "said", id: `${id}-said`, role: "status" });
+    field.setAttribute("aria-describedby", said.id);
+    field.addEventListener("input", () => {
+      say(said, "", "good");
+      field.removeAttribute("aria-invalid");
+      this.mark();
+    });
+    const now = make("td", { class: "number" }, value);
+    const row = make(
+      "tr", {},
+      make("th", { scope: "row", title: doc }, make("label", { for: id }, name)), now,
+      make("td", {}, field), make("td", {}, unit), make("td", { class: "takes" }, takes, doc ? ` \u00b7 ${doc}` : "", said),
+    );
+    return { name, value: now, field, said, row, now: value };
+  }
+
+  private changed(): Row[] {
+    return this.rows.filter(({ field, now }) => field.value.trim() !== now);
+  }
+
+  private mark(): void {
+    const changed = this.changed();
+    for (const row of this.rows) row.row.dataset["changed"] = changed.includes(row) ? "yes" : "no";
+    this.apply.disabled = !this.may_order || changed.length === 0;
+    byId<HTMLButtonElement>("parameters-undo").disabled = changed.length === 0;
+    setText(this.apply, changed.length > 1 ? `Apply ${changed.length}` : "Apply");
+  }
+
+  private undo(): void {
+    for (const { field, now, said } of this.rows) {
+      field.value = now;
+      field.removeAttribute("aria-invalid");
+      say(said, "", "good");
+    }
+    this.mark();
+  }
+
+  private async send(): Promise<void> {
+    const changed = this.changed();
+    if (changed.length === 0 || this.apply.disabled) return;
+    const settings = changed.map(({ name, field }) => `${name}=${field.value.trim()}`);
+    this.is_saving = this.save.checked;
+    try {
+      say(this.said, await this.order({ do: "set", settings, save: this.save.checked }), "good");
+      for (const row of changed) row.now = row.field.value = row.field.value.trim();
+    } catch (error) {
+      this.refused(changed, (error as Error).message);
+    }
+    this.mark();
+  }
+
+  /** Beside the field that it is about; nothing was set. */
+  private refused(changed: Row[], text: string): void {
+    const about = changed.length === 1 ? changed[0] : changed.find(({ name }) => text.includes(name));
+    if (!about) return say(this.said, `nothing is set: ${text}`, "bad");
+    say(about.said, `▲ ${text}`, "bad");
+    about.field.setAttribute("aria-invalid", "true");
+    about.field.focus();
+    say(this.said, "nothing is set", "bad");
+  }
+}
