@@ -1,5 +1,5 @@
 //! The dashboard's page in a real browser: against made-up data, and against real runs of
-//! `graphs/robot/robot.yaml` and `graphs/http/users.yaml`. The checks are written in JavaScript, in
+//! `graphs/robot/robot.yaml`, `graphs/axis/axis.yaml` and `graphs/http/users.yaml`. The checks are written in JavaScript, in
 //! `web/test`.
 //!
 //! Needs node and npm (with the npm registry, or its cache) and a Chromium: that of
@@ -128,6 +128,15 @@ fn patient() -> String {
     graph_in("browser", &text)
 }
 
+/// The axis with more patience, for the same reason; a stop of it ends nothing but the core.
+fn axis() -> String {
+    let text = fs::read_to_string(ours("graphs/axis/axis.yaml")).expect("the axis");
+    let mut patient = text.replace("{policy: stop, consecutive_max: 50}", "{policy: count}");
+    assert_ne!(patient, text, "the graph of the axis has no such policy any more");
+    patient = patient.replace("after: 5}", "after: 1000}");
+    graph_in("browser_axis", &patient.replace("name: axis\n", "name: axis\nhold: true\n"))
+}
+
 /// The API of users, with a dashboard beside it.
 fn users() -> String {
     let nodes = fs::read_to_string(ours("graphs/http/users.yaml")).expect("the graph of users");
@@ -242,6 +251,16 @@ fn people_see_the_robot_move_and_stop_it_from_the_page() {
         ["monitor.listen=127.0.0.1:0", "ethercat.lost_frames_max=100", "drives.watchdog_ms=1000"];
     let robot = Shown::start(patient(), &sets);
     hold(folder, &browser, "dashboard.mjs", &robot.address);
+}
+
+#[test]
+fn people_see_an_axis_on_the_scope_and_tune_it() {
+    let (folder, browser) = match ready() {
+        Ok(ready) => ready,
+        Err(lack) => return skip(&lack),
+    };
+    let axis = Shown::start(axis(), &[]);
+    hold(folder, &browser, "axis.mjs", &axis.address);
 }
 
 #[test]

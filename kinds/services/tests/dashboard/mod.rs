@@ -34,6 +34,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("there_are_no_more_viewers_than_allowed", crowded),
     ("who_has_no_token_commands_nothing", strangers::without_a_token),
     ("a_tap_needs_the_token_and_a_domain_with_flows", strangers::tapping),
+    ("parameters_need_the_token_and_must_be_tunable", strangers::tuning),
     ("no_viewer_sees_the_token", strangers::redacted),
     ("what_comes_from_other_sites_is_refused", strangers::foreign),
     ("what_is_no_order_is_answered_or_closed", strangers::malformed),

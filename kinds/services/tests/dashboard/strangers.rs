@@ -60,6 +60,26 @@ pub(crate) fn tapping() {
     shown.stop();
 }
 
+pub(crate) fn tuning() {
+    let shown = Shown::start(&[]);
+    let (address, token) = shown.address();
+    let mut viewer = Viewer::open(&address);
+    let many = vec!["probe.x=1"; 100];
+    for (token, settings, expected) in [
+        ("0", json!(["probe.x=1"]), "wrong token"),
+        (token.as_str(), json!([]), "name 1 to 64"),
+        (token.as_str(), json!(many), "name 1 to 64"),
+        (token.as_str(), json!(["probe"]), "NODE.PARAMETER=VALUE"),
+        (token.as_str(), json!(["prob.x=1"]), "there is no node 'prob'"),
+        (token.as_str(), json!(["probe.path=1"]), "no tunable parameters"),
+    ] {
+        let order = json!({"do": "set", "settings": settings, "save": true});
+        let answer = viewer.order(token, order).expect_err(expected);
+        assert!(answer.contains(expected), "{answer}");
+    }
+    shown.stop();
+}
+
 pub(crate) fn redacted() {
     let shown = Shown::start(&[]);
     let (address, token) = shown.address();
