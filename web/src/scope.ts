@@ -137,6 +137,7 @@ export class ScopePanel {
   private list(): void {
     const none = this.traces.length === 0;
     byId("scope-settings").hidden = byId("scope-plot").hidden = none;
+    byId("scope").dataset["empty"] = none ? "yes" : "no";
     this.picture = null;
     for (const id of ["first", "second", "trigger"]) {
       const select = byId<Select>(`scope-${id}`);

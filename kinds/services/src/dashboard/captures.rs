@@ -2,18 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sinew_scope::{Capture, write_csv, write_mcap};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::protocol::scope::FILE_NUMBERS_MAX;
 
+/// Files that are made or taken at the same time: each has some 30 MB until its taker has it all.
+const FILES_MAX: usize = 2;
+
 /// The captures that are shown, by the keys of their scopes.
-#[derive(Default)]
 pub(super) struct Captures {
     shown: Mutex<BTreeMap<u64, Arc<Capture>>>,
-    /// Locked while a file is made: one at a time.
-    writing: Mutex<()>,
+    files: Arc<Semaphore>,
+}
+
+impl Default for Captures {
+    fn default() -> Captures {
+        Captures { shown: Mutex::default(), files: Arc::new(Semaphore::new(FILES_MAX)) }
+    }
 }
 
 impl Captures {
@@ -32,11 +40,15 @@ impl Captures {
     }
 
     /// The capture that scope `key` shows, as a file that ends so: `csv` or `mcap`. Takes a second
-    /// or so for a long one.
+    /// or so for a long one. The permit is to be kept as long as the bytes are.
     ///
     /// # Errors
-    /// There is none, it is too long, or another file is being made.
-    pub(super) fn file(&self, key: u64, end: &str) -> Result<Vec<u8>, String> {
+    /// There is none, it is too long, or too many others are on their way.
+    pub(super) fn file(
+        &self,
+        key: u64,
+        end: &str,
+    ) -> Result<(Vec<u8>, OwnedSemaphorePermit), String> {
         // As above.
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let capture = shown.ok_or("this scope shows no capture; open the page again")?;
@@ -47,19 +59,16 @@ impl Captures {
                  most; make the window shorter, or use 'sinew scope'"
             ));
         }
-        let _alone = match self.writing.try_lock() {
-            Err(TryLockError::WouldBlock) => {
-                return Err("another file is being made; try again in a moment".into());
-            }
-            // One that panicked has left nothing behind.
-            other => other.map_err(drop),
-        };
+        let permit = Arc::clone(&self.files).try_acquire_owned();
+        let permit = permit.map_err(|_| {
+            format!("{FILES_MAX} files are on their way already; try again in a moment")
+        })?;
         let mut bytes = Cursor::new(Vec::new());
         let written = match end {
             "csv" => write_csv(&capture, &mut bytes),
             _ => write_mcap(&capture, &mut bytes),
         };
         written.map_err(|error| format!("the file cannot be made: {error}"))?;
-        Ok(bytes.into_inner())
+        Ok((bytes.into_inner(), permit))
     }
 }

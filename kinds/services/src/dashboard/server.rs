@@ -1,5 +1,6 @@
 //! The server: the page's files, and the WebSocket of each viewer. One thread beside the node's.
 
+use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::net::TcpListener;
@@ -8,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Path, Request, State, WebSocketUpgrade};
 use axum::http::header::{
@@ -19,6 +20,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use futures_util::stream::unfold;
 use tokio::runtime::Handle;
 use tokio::select;
 use tokio::time::{sleep, timeout};
@@ -61,6 +63,9 @@ const HEADERS: [(HeaderName, &str); 4] = [
 /// How captures are handed out, by the end of the file's name.
 const CAPTURES: [(&str, &str); 2] =
     [("csv", "text/csv; charset=utf-8"), ("mcap", "application/octet-stream")];
+
+/// Such files go in parts, so that one is known to be taken when it is.
+const PART_LEN: usize = 64 << 10;
 
 /// What every request meets.
 struct Server {
@@ -150,9 +155,13 @@ async fn scope_file(State(server): State<Arc<Server>>, Path(name): Path<String>)
     let made = Handle::current().spawn_blocking(move || server.hub.captures.file(key, end)).await;
     match made.unwrap_or_else(|error| Err(format!("a bug: {error}"))) {
         Err(text) => (StatusCode::CONFLICT, text).into_response(),
-        Ok(bytes) => {
+        Ok((bytes, permit)) => {
+            let body = Body::from_stream(unfold((Bytes::from(bytes), permit), async |mut left| {
+                let part = left.0.split_to(left.0.len().min(PART_LEN));
+                (!part.is_empty()).then_some((Ok::<_, Infallible>(part), left))
+            }));
             let kept = format!("attachment; filename=\"scope.{end}\"");
-            ([(CONTENT_TYPE, content_type.to_owned()), (CONTENT_DISPOSITION, kept)], bytes)
+            ([(CONTENT_TYPE, content_type.to_owned()), (CONTENT_DISPOSITION, kept)], body)
                 .into_response()
         }
     }
