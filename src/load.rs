@@ -104,7 +104,8 @@ fn read_spec(path: &Path, part: &PartArgs, machine: &TargetMachine) -> Result<Sp
     let outside = outside::bring(wanted_of(&text, &overrides), &base);
     outside::know(&outside);
     let (host, machine) = (part.host.clone(), machine.clone());
-    Ok(Spec { file, text, base, overrides, images, outside, host, machine })
+    let observe = false;
+    Ok(Spec { file, text, base, overrides, images, outside, host, observe, machine })
 }
 
 /// The spec as the compiler takes it.

@@ -10,6 +10,7 @@ use std::path::{Path, absolute};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use sinew_control::Spec;
 use sinew_control::status::EventKind;
 use sinew_core::clock::now_ns;
 use sinew_doctor::Neighbours;
@@ -124,7 +125,8 @@ impl Session {
     ) -> io::Result<Session> {
         let signals = signals::hear()?;
         let machine = Machine::read();
-        let request = RunRequest::new(loaded.spec, loaded.plan);
+        let spec = Spec { observe: args.observe, ..loaded.spec };
+        let request = RunRequest::new(spec, loaded.plan);
         let mut run = Run::start(RunRequest { strict: args.strict, ..request })?;
         let kinds = nodes.clone();
         run.tune_by(Box::new(move |plan, node, base, values| {

@@ -32,6 +32,10 @@ pub(crate) struct RunArgs {
     /// files beside it with the domain's name before the extension. Times in ns
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
+    /// Leave the messages of every cycle in its record though no node observes the run: 'sinew
+    /// scope' then shows what crosses ports, and not only signals. Copying them costs every cycle
+    #[arg(long)]
+    pub(super) observe: bool,
     /// Look at the graph's file, and swap in what is edited of its flows while it runs; a bad edit
     /// changes nothing and is told
     #[arg(long)]

@@ -138,7 +138,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "crates/scope/src",
         &[
-            &["series", "settings", "trace"],
+            &["settings", "trace"],
+            &["series"],
             &["columns", "export", "figures", "frequency", "step", "trigger"],
             &["scope"],
         ],
@@ -173,7 +174,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         &[
             &["news", "scene", "screen", "systemd", "theme"],
             &["plain", "rows"],
-            &["live", "top"],
+            &["live", "scope", "top"],
             &["view"],
         ],
     ),

@@ -1,7 +1,8 @@
 //! The asker's end of the control socket: finds the runs of this user, and talks to one.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -9,12 +10,16 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix,
+    SocketFlags, SocketType, connect, recvmsg, socket_with,
+};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 use sinew_core::clock::timespec;
 use sinew_core::sys::peer_of;
 
-use super::{Answer, Line, Request, VERSION, place, to_line};
+use super::{Answer, HANDED_MAX, Line, Request, VERSION, place, to_line};
+use crate::traces::RunLayout;
 
 /// How long a run may take to accept and to answer. It looks at its socket many times a second, so
 /// one that needs longer is stopped, or hangs.
@@ -189,6 +194,60 @@ impl Connection {
         // A signal that ends the wait early is one for this process: then it ends too.
         poll(&mut waits, Some(&limit)).is_ok_and(|ended| ended > 0)
     }
+}
+
+/// What stands in the records of a run, and for each of its threads a descriptor of its trace, for
+/// reading only.
+///
+/// # Errors
+/// As for [`Connection::ask`]; or what the run says instead.
+pub fn traces(socket: &Path) -> io::Result<(RunLayout, Vec<OwnedFd>)> {
+    let mut connection = Connection::open(socket)?;
+    connection.send(&Request::Traces {})?;
+    let stream = connection.input.get_ref();
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    let (mut line, mut descriptors) = (Vec::new(), Vec::new());
+    while line.last() != Some(&b'\n') && line.len() < ANSWER_LEN_MAX {
+        let read = receive(stream, &mut line, &mut descriptors).map_err(explain)?;
+        if read == 0 {
+            let text = "the run ended before it answered";
+            return Err(io::Error::new(ErrorKind::UnexpectedEof, text));
+        }
+    }
+    match parse_answer(&line)? {
+        Answer::Traces(layout) if layout.threads.len() == descriptors.len() => {
+            Ok((*layout, descriptors))
+        }
+        Answer::Traces(layout) => Err(io::Error::other(format!(
+            "the run has {} threads and hands over {} traces; see the limit of open files \
+             ('ulimit -n')",
+            layout.threads.len(),
+            descriptors.len()
+        ))),
+        Answer::Error(text) => Err(io::Error::other(text)),
+        other => Err(io::Error::other(format!("asked for its traces it answers {other:?}"))),
+    }
+}
+
+/// Takes what has come, with its descriptors; 0 at the end.
+fn receive(
+    stream: &UnixStream,
+    line: &mut Vec<u8>,
+    descriptors: &mut Vec<OwnedFd>,
+) -> io::Result<usize> {
+    const SPACE: usize = rustix::cmsg_space!(ScmRights(HANDED_MAX));
+    let mut space = [MaybeUninit::uninit(); SPACE];
+    let mut rights = RecvAncillaryBuffer::new(&mut space);
+    let mut bytes = [0; 16_384];
+    let mut buffers = [IoSliceMut::new(&mut bytes)];
+    let received = recvmsg(stream, &mut buffers, &mut rights, RecvFlags::CMSG_CLOEXEC)?;
+    for message in rights.drain() {
+        if let RecvAncillaryMessage::ScmRights(handed) = message {
+            descriptors.extend(handed);
+        }
+    }
+    line.extend_from_slice(&bytes[..received.bytes]);
+    Ok(received.bytes)
 }
 
 fn parse_answer(line: &[u8]) -> io::Result<Answer> {

@@ -43,10 +43,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sinew_plan::Brought;
 
-pub use self::peer::{Caller, PeerId};
+pub use self::peer::{Caller, HANDED_MAX, PeerId};
 pub use self::server::{Incoming, PEERS_MAX, Server};
 use crate::status::{Event, FlowFigures, HostStatus, PoolStatus, Status};
 use crate::tap::{TapLine, TapRequest};
+use crate::traces::RunLayout;
 
 pub use spec::{Spec, WrittenImages, WrittenTuning};
 pub use supervisor::Supervisor;
@@ -64,6 +65,8 @@ pub const REQUEST_LEN_MAX: usize = 16_384;
 pub enum Request {
     /// What it looks like now: [`Answer::Status`].
     Status {},
+    /// What stands in the records of the core's cycles, and where they are: [`Answer::Traces`].
+    Traces {},
     /// To stop in order: [`Answer::Done`] at once; the end comes later.
     Stop {},
     /// To stop the core, with safe outputs at the next cycle boundary: [`Answer::Done`] at once. In
@@ -167,6 +170,9 @@ pub enum Answer {
     Status(Box<Status>),
     /// What may be set while the core runs, in the order of the plan.
     Tunables(Vec<Tunable>),
+    /// What stands in the records. With the line come descriptors of the traces, for reading only,
+    /// in the order of its threads: [`client::traces`] takes them.
+    Traces(Box<RunLayout>),
     /// It does what it was asked to.
     Done {
         /// What it does.
@@ -294,6 +300,7 @@ mod tests {
     fn a_request_comes_back_from_its_line() {
         let requests = [
             Request::Status {},
+            Request::Traces {},
             Request::Stop {},
             Request::Halt { reason: Some("a hand in the cell".into()) },
             Request::Reset {},

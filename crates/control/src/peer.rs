@@ -1,10 +1,13 @@
 //! Somebody at the other end of a connection: what he sent and is no whole request yet, what he is
 //! to be sent, and how long he may take. Nothing here waits for him.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde::Serialize;
 
 use super::{Answer, REQUEST_LEN_MAX, Request, parse_request, to_line};
@@ -17,6 +20,9 @@ const PATIENCE_NS: u64 = 5_000_000_000;
 /// Bytes of events that are held for a peer before he reads them; the rest stays where it is kept
 /// for all, and is counted as missed if he is too slow for that.
 const OUTPUT_LEN_FULL: usize = 64 << 10;
+
+/// Most descriptors that are handed over with an answer: the kernel takes no more (`SCM_MAX_FD`).
+pub const HANDED_MAX: usize = 253;
 
 /// A connection, as long as the run goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +46,8 @@ pub(super) struct Peer {
     input: Vec<u8>,
     /// One answer, or [`OUTPUT_LEN_FULL`] and an event.
     output: Vec<u8>,
+    /// What goes with the next bytes of it.
+    handed: Vec<OwnedFd>,
     /// When he last sent a whole request or read something.
     moved_ns: u64,
     log: Option<Reading>,
@@ -67,6 +75,7 @@ impl Peer {
             caller,
             input: Vec::new(),
             output: Vec::new(),
+            handed: Vec::new(),
             moved_ns: now_ns,
             log: None,
             asked: 0,
@@ -133,7 +142,7 @@ impl Peer {
                 None
             }
             Ok(request) => {
-                self.has_ordered |= !matches!(request, Request::Status {});
+                self.has_ordered |= !matches!(request, Request::Status {} | Request::Traces {});
                 Some(request)
             }
             Err(text) => {
@@ -187,6 +196,12 @@ impl Peer {
         self.output.extend(to_line(what));
     }
 
+    /// The same, with descriptors, [`HANDED_MAX`] at most.
+    pub(super) fn hand(&mut self, what: &impl Serialize, descriptors: Vec<OwnedFd>) {
+        self.say(what);
+        self.handed = descriptors;
+    }
+
     /// Sends what he takes without being waited for.
     pub(super) fn send(&mut self, events: &Events, now_ns: u64) {
         loop {
@@ -194,9 +209,10 @@ impl Peer {
             if self.output.is_empty() || self.is_gone {
                 return;
             }
-            match self.stream.write(&self.output) {
+            match write(&self.stream, &self.output, &self.handed) {
                 Ok(len) => {
                     self.output.drain(..len);
+                    self.handed.clear();
                     self.moved_ns = now_ns;
                 }
                 Err(error) => {
@@ -237,6 +253,18 @@ impl Peer {
         let is_slow = !self.output.is_empty() && self.is_late(now_ns);
         self.is_gone || has_all || is_slow
     }
+}
+
+/// Writes what the socket takes at once; descriptors go with the first byte.
+fn write(stream: &UnixStream, bytes: &[u8], descriptors: &[OwnedFd]) -> io::Result<usize> {
+    const SPACE: usize = rustix::cmsg_space!(ScmRights(HANDED_MAX));
+    let mut space = [MaybeUninit::uninit(); SPACE];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
+    if !descriptors.is_empty() && !rights.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(io::Error::other("a bug: more descriptors than are handed over at once"));
+    }
+    Ok(sendmsg(stream, &[IoSlice::new(bytes)], &mut rights, SendFlags::NOSIGNAL)?)
 }
 
 fn is_for_later(error: &io::Error) -> bool {

@@ -20,7 +20,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -163,6 +163,13 @@ impl Server {
     pub fn answer(&mut self, peer: PeerId, answer: &Answer) {
         if let Some(peer) = self.peers.iter_mut().find(|it| it.caller.id == peer) {
             peer.say(answer);
+        }
+    }
+
+    /// The same with descriptors, [`HANDED_MAX`](crate::HANDED_MAX) at most.
+    pub fn hand(&mut self, peer: PeerId, answer: &Answer, descriptors: Vec<OwnedFd>) {
+        if let Some(peer) = self.peers.iter_mut().find(|it| it.caller.id == peer) {
+            peer.hand(answer, descriptors);
         }
     }
 

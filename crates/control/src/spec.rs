@@ -30,6 +30,9 @@ pub struct Spec {
     /// The host whose part of the graph it is.
     #[serde(default)]
     pub host: Option<String>,
+    /// Whether every cycle of the core leaves its messages behind though no node observes the run.
+    #[serde(default)]
+    pub observe: bool,
     /// What the plan was made for.
     #[serde(with = "WrittenMachine")]
     pub machine: TargetMachine,

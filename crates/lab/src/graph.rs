@@ -67,7 +67,7 @@ pub(crate) fn compiled(
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let (file, base) = (file.into(), folder());
     Ok(RunRequest::new(
-        Spec { file, text, base, overrides, images, outside, host: None, machine },
+        Spec { file, text, base, overrides, images, outside, machine, ..Spec::default() },
         plan,
     ))
 }

@@ -172,6 +172,7 @@ fn plan(launch: &Launch, kinds: &Kinds) -> Result<Plan, FaultAt> {
             ))
         })?;
     plan.leave_out_tests();
+    plan.observe = launch.spec.observe;
     Ok(plan)
 }
 

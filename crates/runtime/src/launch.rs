@@ -155,6 +155,7 @@ mod tests {
                 Brought { wanted: Wanted::File("a b".into()), value: Err("why; what".into()) },
             ],
             host: Some("cell".into()),
+            observe: true,
             machine: machine(),
         };
         let injection = |what| Injection { target: Target::Node(1), at_cycle: 42, what };

@@ -74,7 +74,7 @@ impl Captured {
         let since_s = at_s - times.at_s[at.checked_sub(1)?];
         let is_over = at == self.values.len() && since_s > 2.0 * times.period_s;
         let is_missing = times.missing.iter().any(|missing| missing.before == at);
-        (!is_over && !(is_missing && since_s > 0.0)).then(|| self.values[at - 1])
+        (!(is_over || is_missing && since_s > 0.0)).then(|| self.values[at - 1])
     }
 
     /// The values on the even grid of the thread's periods, which transforms need. In a period that

@@ -62,6 +62,7 @@ pub(crate) fn plan(graph: &Graph<'_, '_>) -> Option<Plan> {
     let mut plan = Plan {
         name,
         hold,
+        observe: false,
         domains,
         nodes,
         links,

@@ -37,6 +37,7 @@ pub(crate) fn parts(draft: &Draft<'_>, homes: &[Option<Home>], joined: &[Joined<
     Plan {
         name: draft.name.to_owned(),
         hold: draft.hold,
+        observe: false,
         domains: draft.domains.iter().map(domain).collect(),
         links: joined.iter().filter_map(placed).collect(),
         // There may be loops among them.

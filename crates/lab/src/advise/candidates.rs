@@ -92,8 +92,18 @@ impl Alternatives<'_> {
         let (file, base) = (spec.file.clone(), spec.base.clone());
         let (machine, images) = (spec.machine.clone(), Vec::new());
         let outside = spec.outside.clone();
-        let host = None;
-        let alone = Spec { file, text: alone, base, overrides, images, outside, host, machine };
+        let (text_alone, host, observe) = (alone, None, spec.observe);
+        let alone = Spec {
+            text: text_alone,
+            file,
+            base,
+            overrides,
+            images,
+            outside,
+            host,
+            observe,
+            machine,
+        };
         let mut core = compiled(&alone, &alone.text, self.kinds)
             .map_err(|why| format!("its core cannot be measured without its services: {why}"))?;
         tell_lines(&mut core, self.plan);

@@ -66,6 +66,7 @@ pub fn plan() -> Plan {
     Plan {
         name: "arm".into(),
         hold: false,
+        observe: false,
         domains: vec![domain("control", Release::Timer, 0), domain("plant", Release::Input(0), 1)],
         nodes: vec![node("planner", &PLANNER, 0), node("drives", &DRIVES, 1)],
         links: vec![],

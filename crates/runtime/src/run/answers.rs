@@ -2,7 +2,8 @@
 //! its own services.
 
 use sinew_control::status::{EventKind, Phase, cut};
-use sinew_control::{Answer, Incoming, PeerId, Request};
+use sinew_control::traces::RunLayout;
+use sinew_control::{Answer, HANDED_MAX, Incoming, PeerId, Request};
 
 use super::Run;
 use super::edits::Said;
@@ -15,6 +16,10 @@ impl Run {
         for asked in self.server.receive() {
             if asked.request == (Request::Status {}) {
                 questions.push(asked.from.id);
+                continue;
+            }
+            if asked.request == (Request::Traces {}) {
+                self.hand_traces(asked.from.id);
                 continue;
             }
             let answer = match self.carry_out(&asked) {
@@ -32,6 +37,26 @@ impl Run {
             self.server.answer(peer, &Answer::Status(status));
         }
         self.server.send(&self.events);
+    }
+
+    /// Hands over the traces of the core, for reading only: who reads them disturbs nothing. What
+    /// stands in them goes along, and not the spec, which may hold what came from outside.
+    fn hand_traces(&mut self, peer: PeerId) {
+        let layout = RunLayout::of(&self.request.plan, self.request.pace);
+        match self.core.shown() {
+            Ok(traces) if traces.len() <= HANDED_MAX => {
+                self.server.hand(peer, &Answer::Traces(Box::new(layout)), traces);
+            }
+            Ok(traces) => {
+                let count = traces.len();
+                let text = format!("the core has {count} threads; {HANDED_MAX} can be shown");
+                self.server.answer(peer, &Answer::Error(text));
+            }
+            Err(error) => {
+                let text = format!("cannot hand over the traces: {error}; see 'ulimit -n'");
+                self.server.answer(peer, &Answer::Error(text));
+            }
+        }
     }
 
     fn carry_out(&mut self, asked: &Incoming) -> Result<Answer, String> {
@@ -97,7 +122,9 @@ impl Run {
             Request::Tap(_) | Request::Step {} | Request::Go {} => {
                 Err("packets are seen at the socket of their domain; use 'sinew tap'".into())
             }
-            Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
+            Request::Status {} | Request::Traces {} | Request::Log { .. } => {
+                Err("a bug: answered elsewhere".into())
+            }
         }
     }
 

@@ -6,7 +6,7 @@ mod lines;
 mod thread;
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 
 use rustix::event::{PollFd, PollFlags};
 use sinew_control::status::{EventKind, Events};
@@ -108,6 +108,11 @@ impl Core {
     /// Domain, thread and descriptor of each trace, for reading only.
     pub(super) fn observed(&self) -> Vec<(usize, usize, RawFd)> {
         self.ids().map(|id| (id.domain, id.thread, self.thread(id).shown())).collect()
+    }
+
+    /// The same as descriptors of their own, for who asks.
+    pub(super) fn shown(&self) -> io::Result<Vec<OwnedFd>> {
+        self.ids().map(|id| self.thread(id).to_show()).collect()
     }
 
     pub(super) fn wait_for<'a>(&'a self, waits: &mut Vec<PollFd<'a>>) {

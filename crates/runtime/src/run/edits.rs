@@ -187,7 +187,8 @@ impl Run {
 
     /// From now on this is the graph of the run: what starts from now on starts with its text.
     fn accept(&mut self, edition: Edition) {
-        let Edition { text, plan, outside, .. } = edition;
+        let Edition { text, mut plan, outside, .. } = edition;
+        plan.observe = self.request.spec.observe;
         self.core.adopt(&self.request.plan, &plan);
         for service in &mut self.services {
             service.adopt(&plan);

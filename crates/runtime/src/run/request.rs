@@ -49,6 +49,7 @@ impl RunRequest {
     /// A run as it is planned: without a fault on purpose, and a privilege may be refused.
     pub fn new(spec: Spec, plan: Plan) -> RunRequest {
         let (strict, pace, injections) = (false, Pace::AsPlanned, Vec::new());
+        let plan = Plan { observe: spec.observe, ..plan };
         RunRequest { spec, plan, strict, pace, injections }
     }
 

@@ -21,6 +21,7 @@ fn plan(bounds: &[Bound]) -> Plan {
     Plan {
         name: "test".into(),
         hold: false,
+        observe: false,
         domains: vec![],
         nodes: vec![],
         links: vec![],

@@ -71,6 +71,11 @@ impl Thread {
         self.shown.as_raw_fd()
     }
 
+    /// The same once more.
+    pub(super) fn to_show(&self) -> io::Result<OwnedFd> {
+        self.shown.try_clone()
+    }
+
     pub(super) fn capacity(&self) -> u32 {
         self.reader.capacity()
     }
