@@ -13,7 +13,7 @@ use crate::answer::{BAD_REQUEST, print, refuse, say};
 use crate::steer::{halt, reset, restart, set, stop};
 use crate::{
     advise, check, doctor, drill, graph, guest, import, kinds, lab, list, log, new, replay, run,
-    tap, test, top, tune,
+    scope, tap, test, top, tune,
 };
 
 /// A dataflow runtime for machines: a fail-stop realtime core, services and links in one graph.
@@ -51,6 +51,7 @@ enum Command {
     Run(run::RunArgs),
     List(list::ListArgs),
     Top(top::TopArgs),
+    Scope(scope::ScopeArgs),
     Tap(tap::TapArgs),
     Log(log::LogArgs),
     Set(set::SetArgs),
@@ -77,11 +78,14 @@ impl Command {
     /// Whether it makes nodes, and so relies on the tables of their kinds. What ends a run does
     /// not: it must work whatever somebody has just built.
     fn makes_nodes(&self) -> bool {
-        use Command::{Doctor, Halt, Import, List, Log, New, Reset, Restart, Set, Stop, Tap, Top};
+        use Command::{
+            Doctor, Halt, Import, List, Log, New, Reset, Restart, Scope, Set, Stop, Tap, Top,
+        };
         !matches!(
             self,
             List(_)
                 | Top(_)
+                | Scope(_)
                 | Tap(_)
                 | Log(_)
                 | New(_)
@@ -131,6 +135,7 @@ pub fn main(nodes: &Kinds) -> ExitCode {
         Command::Run(arguments) => run::run(&arguments, nodes),
         Command::List(arguments) => list::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
+        Command::Scope(arguments) => scope::run(&arguments),
         Command::Tap(arguments) => tap::run(&arguments),
         Command::Log(arguments) => log::run(&arguments),
         Command::Set(arguments) => set::run(&arguments),

@@ -30,6 +30,7 @@ mod progress;
 mod reach;
 mod replay;
 mod run;
+mod scope;
 mod signals;
 mod steer;
 mod tap;

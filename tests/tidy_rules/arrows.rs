@@ -295,6 +295,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
                 "new",
                 "overwrite",
                 "replay",
+                "scope",
                 "steer",
                 "tap",
                 "test",

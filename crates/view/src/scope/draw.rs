@@ -1,0 +1,265 @@
+//! The picture: a line on top, the traces over time, a line for each trace, a line below. Each
+//! trace has a vertical scale of its own, from its least to its greatest value.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style};
+use ratatui::symbols::Marker;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::canvas::{Canvas, Context, Line as Stroke};
+use ratatui::widgets::{Block, Borders, Paragraph};
+use sinew_scope::{Capture, Captured, Doing, Scope, Sweep, columns, cursors, figures};
+
+use super::panes::pane;
+use super::{Look, Pane};
+use crate::rows::printable;
+use crate::theme::Theme;
+
+/// Colours of traces; their numbers say the same.
+const COLORS: [Color; 6] =
+    [Color::Green, Color::Yellow, Color::Cyan, Color::Magenta, Color::Blue, Color::Red];
+
+/// Room above and below a trace, as part of its extent.
+const MARGIN: f64 = 0.05;
+
+/// Draws a moment.
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    scope: &Scope,
+    capture: &Capture,
+    look: &Look,
+    theme: Theme,
+) {
+    let rows = u16::try_from(capture.traces.len()).unwrap_or(u16::MAX);
+    let legend = rows.min(frame.area().height / 2);
+    let [head, body, names, foot] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Fill(1),
+        Constraint::Length(legend),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    frame.render_widget(Line::styled(title(scope, capture, look), theme.strong()), head);
+    match look.pane {
+        Pane::Time => over_time(frame, body, scope, capture, look, theme),
+        _ => pane(frame, body, capture, look, theme),
+    }
+    let lines: Vec<_> =
+        (0..capture.traces.len()).map(|at| legend_line(capture, at, look, theme)).collect();
+    frame.render_widget(Paragraph::new(lines), names);
+    frame.render_widget(Line::styled(below(scope, capture, look), theme.dim()), foot);
+}
+
+/// What it is doing.
+fn title(scope: &Scope, capture: &Capture, look: &Look) -> String {
+    let settings = scope.settings();
+    let doing = match scope.doing() {
+        Doing::Rolling => "rolling",
+        Doing::Waiting => "waiting",
+        Doing::Filling => "triggered",
+        Doing::Done => "done, s: again",
+        Doing::Frozen => "FROZEN",
+    };
+    let trigger = match settings.sweep {
+        Sweep::Roll => String::new(),
+        sweep => format!(
+            "  {} [{}] {} {}, {:.0} % before",
+            sweep.word(),
+            settings.trigger.trace + 1,
+            settings.trigger.slope.word(),
+            number(settings.trigger.level),
+            settings.pre * 100.0
+        ),
+    };
+    let lost = capture.traces.iter().map(|it| it.times.lost()).max().unwrap_or(0);
+    let lost = if lost > 0 { format!("  {lost} CYCLES MISSING") } else { String::new() };
+    let window = seconds(settings.window_ns as f64 / 1e9);
+    format!("{}  {doing}  {window}{trigger}{lost}", printable(&look.graph))
+}
+
+/// The ends of the time, or what cursors read, or what there is to say.
+fn below(scope: &Scope, capture: &Capture, look: &Look) -> String {
+    if !look.said.is_empty() {
+        return printable(&look.said);
+    }
+    if let Some((at, which)) = look.cursors
+        && let Some(captured) = capture.traces.get(look.chosen)
+    {
+        let at_s = at.map(|part| capture.from_s + part * capture.window_s());
+        let read = cursors(captured, at_s);
+        let value = |value: Option<f64>| value.map_or("-".into(), number);
+        return format!(
+            "[{}] {}1: {} at {}  {}2: {} at {}  difference {} in {}{}",
+            look.chosen + 1,
+            if which == 0 { "*" } else { "" },
+            value(read.values[0]),
+            seconds(at_s[0]),
+            if which == 1 { "*" } else { "" },
+            value(read.values[1]),
+            seconds(at_s[1]),
+            value(read.difference),
+            seconds(read.apart_s),
+            read.apart_hz.map_or(String::new(), |hz| format!(", {} Hz", number(hz))),
+        );
+    }
+    let life = match scope.life() {
+        0 => String::new(),
+        life => format!("  the core was started anew {life} times"),
+    };
+    let (from, until) = (seconds(capture.from_s), seconds(capture.until_s));
+    format!("{from} to {until}{life}  ? keys, q quits")
+}
+
+/// Number, name, last value, scale.
+fn legend_line(capture: &Capture, at: usize, look: &Look, theme: Theme) -> Line<'static> {
+    let captured = &capture.traces[at];
+    let trace = &captured.trace;
+    let mark = if at == look.chosen { ">" } else { " " };
+    let last = captured.values.last().copied().unwrap_or(f64::NAN);
+    let shown = trace.label(last).map_or_else(|| number(last), str::to_owned);
+    let rest = match figures(captured) {
+        None => "no value".into(),
+        Some(of) => {
+            let hz = of.frequency_hz.map_or(String::new(), |hz| format!("  {} Hz", number(hz)));
+            format!("{shown:>10} {:<6} {} .. {}{hz}", trace.unit, number(of.min), number(of.max))
+        }
+    };
+    let name = format!("{mark}[{}] {:<30} ", at + 1, printable(&trace.name));
+    Line::from(vec![Span::styled(name, ink(at, theme)), Span::raw(printable(&rest))])
+}
+
+fn over_time(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    scope: &Scope,
+    capture: &Capture,
+    look: &Look,
+    theme: Theme,
+) {
+    // Two dots stand side by side in each place.
+    let dots = usize::from(area.width) * 2;
+    let settings = scope.settings();
+    let canvas = Canvas::default()
+        .block(Block::new().borders(Borders::TOP | Borders::BOTTOM).border_style(theme.dim()))
+        .marker(Marker::Braille)
+        .x_bounds([0.0, dots.max(1) as f64])
+        .y_bounds([0.0, 1.0])
+        .paint(|context| {
+            if settings.sweep != Sweep::Roll {
+                let level = capture.traces.get(settings.trigger.trace);
+                let level = level.and_then(Scale::of).map(|it| it.part(settings.trigger.level));
+                level.iter().for_each(|y| dashed(context, *y, dots, theme));
+            }
+            for (at, captured) in capture.traces.iter().enumerate() {
+                trace(context, captured, (capture.from_s, capture.until_s), dots, color(at, theme));
+            }
+            let upright = |part: f64| {
+                let x = part * dots as f64;
+                Stroke { x1: x, y1: 0.0, x2: x, y2: 1.0, color: theme.or_none(Color::Gray) }
+            };
+            for part in look.cursors.iter().flat_map(|(at, _)| at) {
+                context.draw(&upright(*part));
+            }
+        });
+    frame.render_widget(canvas, area);
+}
+
+/// A trace in so many columns of dots: none of its spikes is lost, and no line goes over cycles
+/// that are missing.
+fn trace(
+    context: &mut Context<'_>,
+    captured: &Captured,
+    (from_s, until_s): (f64, f64),
+    dots: usize,
+    color: Color,
+) {
+    let Some(scale) = Scale::of(captured) else { return };
+    let mut before: Option<f64> = None;
+    for (x, column) in columns(captured, from_s, until_s, dots).iter().enumerate() {
+        let Some(column) = column else {
+            before = None;
+            continue;
+        };
+        let (mut low, mut high) = (column.min, column.max);
+        if let Some(before) = before {
+            (low, high) = (low.min(before), high.max(before));
+        }
+        let x = x as f64 + 0.5;
+        context.draw(&Stroke { x1: x, y1: scale.part(low), x2: x, y2: scale.part(high), color });
+        before = Some(column.last);
+    }
+}
+
+fn dashed(context: &mut Context<'_>, y: f64, dots: usize, theme: Theme) {
+    let color = theme.or_none(Color::Gray);
+    for x in (0..dots).step_by(6) {
+        let x1 = x as f64;
+        context.draw(&Stroke { x1, y1: y, x2: x1 + 2.0, y2: y, color });
+    }
+}
+
+/// From the least to the greatest value of a trace, with some room.
+#[derive(Clone, Copy)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    /// None of a trace without a value.
+    pub(super) fn of(captured: &Captured) -> Option<Scale> {
+        figures(captured).map(|of| Scale::over(of.min, of.max))
+    }
+
+    /// Of values between these.
+    pub(super) fn over(min: f64, max: f64) -> Scale {
+        let room = match max - min {
+            extent if extent > 0.0 => extent * MARGIN,
+            // A line in the middle.
+            _ => min.abs().max(1.0) * MARGIN,
+        };
+        Scale { low: min - room, high: max + room }
+    }
+
+    /// Where a value stands, 0 at the bottom and 1 on top.
+    pub(super) fn part(self, value: f64) -> f64 {
+        ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+}
+
+pub(super) fn color(at: usize, theme: Theme) -> Color {
+    theme.or_none(COLORS[at % COLORS.len()])
+}
+
+fn ink(at: usize, theme: Theme) -> Style {
+    Style::new().fg(color(at, theme))
+}
+
+/// In ten columns at most.
+pub(super) fn number(value: f64) -> String {
+    let size = value.abs();
+    match () {
+        () if value == 0.0 => "0".into(),
+        () if value.fract() == 0.0 && size < 1e7 => format!("{value}"),
+        () if (1e-3..1e5).contains(&size) => {
+            let digits = (4.0 - size.log10().floor()).clamp(0.0, 6.0) as usize;
+            format!("{value:.digits$}")
+        }
+        () => format!("{value:.3e}"),
+    }
+}
+
+/// A time with the unit that fits.
+pub(super) fn seconds(s: f64) -> String {
+    let size = s.abs();
+    match () {
+        () if size == 0.0 => "0 s".into(),
+        () if size < 1e-3 => format!("{} us", number(round(s * 1e6))),
+        () if size < 1.0 => format!("{} ms", number(round(s * 1e3))),
+        () => format!("{} s", number(round(s))),
+    }
+}
+
+fn round(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}

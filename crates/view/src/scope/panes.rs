@@ -1,0 +1,204 @@
+//! What can be read from a capture beside its traces: XY, spectrum, step, Bode; and the keys.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Color;
+use ratatui::symbols::Marker;
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+use ratatui::widgets::canvas::{Canvas, Line as Stroke, Points};
+use sinew_scope::{
+    Capture, Captured, FrequencyResponse, FrequencySettings, NotShown, Spectrum, StepResponse,
+    WITHIN, frequency_response, spectrum, step_of, step_response, xy,
+};
+
+use super::draw::{Scale, color, number, seconds};
+use super::keys::HELP;
+use super::{Look, Pane};
+use crate::rows::printable;
+use crate::theme::Theme;
+
+/// Peaks of a spectrum that are named.
+const PEAKS: usize = 5;
+
+/// Decades below the greatest amplitude that a spectrum shows.
+const DECADES: f64 = 5.0;
+
+/// Draws any pane but that of the time.
+pub(super) fn pane(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    capture: &Capture,
+    look: &Look,
+    theme: Theme,
+) {
+    let Some(chosen) = capture.traces.get(look.chosen) else { return };
+    let first = &capture.traces[0];
+    match look.pane {
+        Pane::Time => {}
+        Pane::Help => {
+            let line = |(key, text): &(&str, &str)| Line::from(format!("  {key:<12} {text}"));
+            frame.render_widget(Paragraph::new(HELP.iter().map(line).collect::<Vec<_>>()), area);
+        }
+        Pane::Xy => draw_xy(frame, area, first, chosen, theme),
+        Pane::Spectrum => {
+            let found = spectrum(chosen);
+            let text = spectrum_text(chosen, &found);
+            let points = found.map(|it| log_points(&it)).unwrap_or_default();
+            picture(frame, area, text, &[(points, color(look.chosen, theme))]);
+        }
+        Pane::Step => {
+            let found = step(capture, first, chosen, look.chosen);
+            frame.render_widget(Paragraph::new(step_lines(chosen, &found)), area);
+        }
+        Pane::Bode => draw_bode(frame, area, first, chosen, theme),
+    }
+}
+
+fn draw_xy(frame: &mut Frame<'_>, area: Rect, x: &Captured, y: &Captured, theme: Theme) {
+    let pairs: Vec<_> = xy(x, y).into_iter().flatten().collect();
+    let text = format!("{} over {}", printable(&y.trace.title()), printable(&x.trace.title()));
+    picture(frame, area, vec![text], &[(pairs, color(0, theme))]);
+}
+
+/// Lines of text, and below them pictures side by side, each scaled to its points.
+fn picture(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    text: Vec<String>,
+    pictures: &[(Vec<(f64, f64)>, Color)],
+) {
+    let lines = u16::try_from(text.len()).unwrap_or(u16::MAX);
+    let [head, body] =
+        Layout::vertical([Constraint::Length(lines), Constraint::Fill(1)]).areas(area);
+    frame.render_widget(Paragraph::new(text.into_iter().map(Line::from).collect::<Vec<_>>()), head);
+    let areas = Layout::horizontal(vec![Constraint::Fill(1); pictures.len()]).split(body);
+    for ((points, color), area) in pictures.iter().zip(areas.iter()) {
+        let bounds = |of: fn(&(f64, f64)) -> f64| {
+            let low = points.iter().map(of).fold(f64::MAX, f64::min);
+            Scale::over(low, points.iter().map(of).fold(f64::MIN, f64::max))
+        };
+        if points.is_empty() {
+            continue;
+        }
+        let (across, up) = (bounds(|point| point.0), bounds(|point| point.1));
+        let coords: Vec<_> =
+            points.iter().map(|point| (across.part(point.0), up.part(point.1))).collect();
+        let canvas = Canvas::default()
+            .marker(Marker::Braille)
+            .x_bounds([0.0, 1.0])
+            .y_bounds([0.0, 1.0])
+            .paint(|context| {
+                context.draw(&Points { coords: &coords, color: *color });
+                for pair in coords.windows(2) {
+                    let ((x1, y1), (x2, y2)) = (pair[0], pair[1]);
+                    context.draw(&Stroke { x1, y1, x2, y2, color: *color });
+                }
+            });
+        frame.render_widget(canvas, *area);
+    }
+}
+
+fn spectrum_text(chosen: &Captured, found: &Result<Spectrum, NotShown>) -> Vec<String> {
+    let name = printable(&chosen.trace.title());
+    match found {
+        Err(why) => vec![format!("spectrum of {name}"), why.to_string()],
+        Ok(found) => {
+            let peak = |(hz, amplitude)| format!("{} Hz: {}", number(hz), number(amplitude));
+            let peaks: Vec<_> = found.peaks(PEAKS).into_iter().map(peak).collect();
+            let last = found.frequencies_hz.last().copied().unwrap_or(0.0);
+            vec![
+                format!(
+                    "spectrum of {name}, 0 to {} Hz, {} Hz apart, {DECADES} decades",
+                    number(last),
+                    number(found.resolution_hz)
+                ),
+                peaks.join("  "),
+            ]
+        }
+    }
+}
+
+fn log_points(found: &Spectrum) -> Vec<(f64, f64)> {
+    let most = found.amplitudes.iter().skip(1).copied().fold(0.0, f64::max);
+    let floor = (most.log10() - DECADES).max(f64::MIN);
+    let pairs = found.frequencies_hz.iter().zip(&found.amplitudes).skip(1);
+    pairs.map(|(hz, amplitude)| (*hz, amplitude.log10().max(floor))).collect()
+}
+
+fn step(
+    capture: &Capture,
+    first: &Captured,
+    chosen: &Captured,
+    at: usize,
+) -> Result<StepResponse, NotShown> {
+    let begin_s = match (at, capture.triggered) {
+        (0, false) => {
+            let text = "choose a trigger (t, up, down), or with n a trace that follows the first";
+            return Err(NotShown(text.into()));
+        }
+        (0, true) => 0.0,
+        _ => step_of(first)?,
+    };
+    step_response(chosen, begin_s, WITHIN)
+}
+
+fn step_lines(chosen: &Captured, found: &Result<StepResponse, NotShown>) -> Vec<Line<'static>> {
+    let unit = &chosen.trace.unit;
+    let value = |value| printable(&format!("{} {unit}", number(value)));
+    let rows = match found {
+        Err(why) => vec![(String::new(), why.to_string())],
+        Ok(found) => vec![
+            ("begins at".into(), seconds(found.begin_s)),
+            ("from".into(), value(found.initial)),
+            ("to".into(), value(found.steady)),
+            ("rise, 10 to 90 %".into(), seconds(found.rise_s)),
+            ("overshoot".into(), format!("{} %", number(found.overshoot_percent))),
+            ("peak".into(), format!("{} after {}", value(found.peak), seconds(found.peak_s))),
+            (
+                format!("settled within {} %", number(found.within * 100.0)),
+                format!("after {}", seconds(found.settling_s)),
+            ),
+        ],
+    };
+    let head = Line::from(format!("step response of {}", printable(&chosen.trace.title())));
+    let line = |(what, text): (String, String)| Line::from(format!("  {what:<22} {text}"));
+    [head].into_iter().chain(rows.into_iter().map(line)).collect()
+}
+
+fn draw_bode(frame: &mut Frame<'_>, area: Rect, input: &Captured, output: &Captured, theme: Theme) {
+    let found = frequency_response(input, output, &FrequencySettings::default());
+    let head = format!("{} to {}", printable(&input.trace.name), printable(&output.trace.name));
+    let found = match found {
+        Ok(found) => found,
+        Err(why) => {
+            let text = vec![head, why.to_string()];
+            return picture(frame, area, text, &[]);
+        }
+    };
+    let curve = |of: fn(&sinew_scope::FrequencyPoint) -> f64| -> Vec<(f64, f64)> {
+        let shown = found.points.iter().filter(|point| point.shown);
+        shown.map(|point| (point.frequency_hz.log10(), of(point))).collect()
+    };
+    let (gain, phase) = (curve(|point| point.gain_db), curve(|point| point.phase_deg));
+    let text = vec![head, extents(&found, &gain, &phase)];
+    picture(frame, area, text, &[(gain, color(0, theme)), (phase, color(1, theme))]);
+}
+
+fn extents(found: &FrequencyResponse, gain: &[(f64, f64)], phase: &[(f64, f64)]) -> String {
+    let over = |points: &[(f64, f64)]| {
+        let low = points.iter().map(|point| point.1).fold(f64::MAX, f64::min);
+        let high = points.iter().map(|point| point.1).fold(f64::MIN, f64::max);
+        format!("{} .. {}", number(low), number(high))
+    };
+    let hz = |point: Option<&(f64, f64)>| point.map_or("-".into(), |it| number(10f64.powf(it.0)));
+    format!(
+        "gain {} dB, phase {} deg, {} to {} Hz (log), {} of {} frequencies",
+        over(gain),
+        over(phase),
+        hz(gain.first()),
+        hz(gain.last()),
+        gain.len(),
+        found.points.len()
+    )
+}

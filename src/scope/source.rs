@@ -1,0 +1,105 @@
+//! The records of a run, read from outside: its traces are mapped for reading only.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use sinew_control::client::{Connection, traces};
+use sinew_control::status::Status;
+use sinew_control::traces::RunLayout;
+use sinew_control::{Answer, Request};
+use sinew_core::sys::Region;
+use sinew_core::trace::{Reader, Record, ThreadId};
+
+use crate::answer::print;
+use crate::reach::{Failure, Fate, Reached};
+
+/// Records that one look takes from one thread: there is other work, while the core writes without
+/// end.
+const RECORDS_PER_LOOK_MAX: usize = 8192;
+
+/// A run, whose cycles are read.
+pub(super) struct Source {
+    pub(super) layout: RunLayout,
+    /// Its graph, and with its process.
+    pub(super) graph: String,
+    pub(super) name: String,
+    threads: Vec<(ThreadId, Reader)>,
+    log: Connection,
+    status: Status,
+    fate: Fate,
+    has_ended: bool,
+}
+
+impl Source {
+    /// Asks a run for its traces.
+    pub(super) fn open(run: Reached) -> Result<Source, Failure> {
+        let (graph, name) = (run.graph(), run.name());
+        let cannot = |what: &dyn std::fmt::Display| {
+            Failure::run(format!("{name} does not show its traces: {what}"))
+        };
+        let (layout, descriptors) = traces(&run.socket).map_err(|error| cannot(&error))?;
+        let mut threads = Vec::new();
+        for (thread, descriptor) in layout.threads.iter().zip(descriptors) {
+            let region = Region::map_read_only(descriptor).map_err(|error| cannot(&error))?;
+            let (record, period_ns) = (thread.record(), thread.period_ns);
+            let reader = Reader::attach(region, &record, period_ns, layout.pace());
+            let reader = reader.map_err(|error| {
+                cannot(&format_args!("{error}; use the sinew that it was started with"))
+            })?;
+            threads.push((thread.id(), reader));
+        }
+        let mut log = run.connection;
+        // If it cannot be sent, nothing will come, and that is the end of the run.
+        let _ = log.send(&Request::Log { after: 0, follow: true });
+        let (status, fate, has_ended) = (run.status, Fate::default(), false);
+        Ok(Source { layout, graph, name, threads, log, status, fate, has_ended })
+    }
+
+    /// Hands every cycle since the last call to `each`, thread by thread.
+    pub(super) fn read(&mut self, each: &mut dyn FnMut(ThreadId, &Record)) {
+        for (id, reader) in &mut self.threads {
+            for _ in 0..RECORDS_PER_LOOK_MAX {
+                let Some(record) = reader.read() else { break };
+                each(*id, record);
+            }
+        }
+    }
+
+    /// Waits so long, or until the run has ended. Whether it is there.
+    ///
+    /// # Errors
+    /// It says what nobody understands.
+    pub(super) fn wait(&mut self, limit: Duration) -> Result<bool, Failure> {
+        let begun = std::time::Instant::now();
+        while !self.has_ended {
+            match self.log.next(Some(limit.saturating_sub(begun.elapsed()))) {
+                Ok(None) => self.has_ended = true,
+                Ok(Some(Answer::Event(event))) => self.fate.take(&event, &self.status),
+                Ok(Some(Answer::Error(text))) => return Err(Failure::run(text)),
+                Ok(Some(_)) => {}
+                Err(error) if error.kind() == ErrorKind::TimedOut => return Ok(true),
+                Err(error) => {
+                    let text = format!("{} does not answer: {error}", self.name);
+                    return Err(Failure::run(text));
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// What to say of a run that has ended; `None` of one that has not.
+    pub(super) fn end_text(&self) -> Option<String> {
+        let text = || format!("{} has ended: {}", self.name, self.fate.text());
+        self.has_ended.then(text)
+    }
+
+    /// Tells that it has ended: the exit status is that of the run.
+    pub(super) fn ended(&self) -> Result<ExitCode, Failure> {
+        let text = self.end_text().unwrap_or_default();
+        match self.fate.fault {
+            Some(_) => Err(Failure::run(text)),
+            None => Ok(print(&format!("{text}\n"), ExitCode::SUCCESS)),
+        }
+    }
+}
