@@ -126,11 +126,12 @@ impl ScopeSettings {
         let longest_ns = longest_ns(period_ns);
         if !(WINDOW_NS_MIN..=longest_ns).contains(&self.window_ns) {
             return Err(format!(
-                "a window of {} s; expected {} s to {} s, which is {POINTS_MAX} cycles of {} us: \
+                "a window of {} s; expected {} s to {} s, which is {} cycles of {} us: \
                  change the window",
                 seconds(self.window_ns),
                 seconds(WINDOW_NS_MIN),
                 seconds(longest_ns),
+                POINTS_MAX / 2,
                 period_ns as f64 / 1e3
             ));
         }
