@@ -263,7 +263,8 @@ fn too_late(args: &ScopeArgs, scope: &mut Scope, seen: &Seen) -> String {
         format!("was between {} and {} in the last window", figures.min, figures.max)
     });
     format!(
-        "no trigger within {wait_s} s: '{}' {was}; expected {} {}; change --level, --slope or --wait",
+        "no trigger within {wait_s} s: '{}' {was}; expected {} {}; change --level, --slope or \
+         --wait",
         scope.traces()[trigger.trace].name,
         trigger.slope.word(),
         trigger.level

@@ -111,7 +111,8 @@ Examples:
   sinew scope --bode chirp.out plant.out --for 20s
 
 Keys, ? shows them: space freezes; left, right change the window; up, down the level; t sweep,
-g slope, s single; n next trace, c cursors; x XY, f spectrum, r step, b Bode; e writes files; q quits.
+g slope, s single; n next trace, c cursors; x XY, f spectrum, r step, b Bode; e writes files;
+q quits.
 
 A run without a dashboard, recorder or other observer leaves signals only; messages at ports stand
 in its records with 'sinew run --observe'.

@@ -104,6 +104,7 @@ pub(crate) const WORDS: &[Word] = &[
             ("crates/recording/src/summary.rs", "MCAP's word for a topic"),
             ("crates/recording/src/tests.rs", "MCAP's word for a topic"),
             ("crates/recording/src/writer.rs", "MCAP's word for a topic"),
+            ("crates/scope/src/export.rs", "MCAP's word for a topic"),
             ("crates/runtime/src/domain/realtime.rs", "std::sync::mpsc, outside the cycle"),
             ("crates/runtime/src/domain/service.rs", "std::sync::mpsc, outside the cycle"),
             ("crates/flow/src/crew/reload.rs", "std::sync::mpsc, outside flows"),

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::series::{Capture, Captured, Times};
 
-/// Writes a capture as CSV: `time_s`, a column for each trace with its unit, and how many cycles are
-/// missing before the row. A row for each cycle; a cell is empty where the trace's thread has no
-/// cycle at that time, or the trace no finite value.
+/// Writes a capture as CSV: `time_s`, a column for each trace with its unit, and how many cycles
+/// are missing before the row. A row for each cycle; a cell is empty where the trace's thread has
+/// no cycle at that time, or the trace no finite value.
 ///
 /// # Errors
 /// Of what it is written to.
@@ -41,8 +41,8 @@ pub fn write_csv(capture: &Capture, to: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes a capture as MCAP: a topic `/node/signal` for each trace with its unit as metadata, and a
-/// message `{"value": ...}` for each cycle with a finite value, at its monotonic time. The first one
-/// after a gap says how many cycles are missing before it.
+/// message `{"value": ...}` for each cycle with a finite value, at its monotonic time. The first
+/// one after a gap says how many cycles are missing before it.
 ///
 /// # Errors
 /// Of what it is written to.

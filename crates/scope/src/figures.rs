@@ -71,7 +71,9 @@ fn frequency_hz(captured: &Captured, min: f64, max: f64) -> Option<f64> {
             was_below = false;
         }
         was_below |= value < middle - least;
-        before = (value < middle).then_some((at_s, value)).or(before.filter(|_| !was_below));
+        if value < middle {
+            before = Some((at_s, value));
+        }
     }
     (turns > 0).then(|| f64::from(turns) / (last - first.unwrap_or(last)))
 }

@@ -45,3 +45,6 @@ pub use self::series::{Capture, Captured, Missing, NotShown, Times};
 pub use self::settings::{ScopeSettings, Slope, Sweep, Trigger};
 pub use self::step::{StepResponse, WITHIN, step_of, step_response};
 pub use self::trace::{Trace, all, find, find_one};
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,68 @@
+//! Pictures of a scope on a terminal that is only memory.
 
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use sinew_control::traces::{NodeLayout, RunLayout, SignalLayout, ThreadLayout};
+use sinew_core::trace::CycleHead;
+use sinew_scope::{Scope, ScopeSettings, find};
+
+use super::*;
+use crate::screen::picture;
+
+fn scope() -> Scope {
+    let signal =
+        SignalLayout { name: "x_v".into(), unit: "V".into(), count: 1, ..Default::default() };
+    let node = NodeLayout { name: "a".into(), signals: vec![signal], ..Default::default() };
+    let thread = ThreadLayout { period_ns: 1_000_000, nodes: vec![node], ..Default::default() };
+    let layout = RunLayout { threads: vec![thread], ..Default::default() };
+    let traces = find(&layout, "a.x_v").expect("it is there");
+    let settings = ScopeSettings { window_ns: 100_000_000, ..ScopeSettings::default() };
+    let mut scope = Scope::new(&layout, traces, settings).expect("good settings");
+    let mut record = layout.threads[0].record();
+    for number in 0..100 {
+        let start_ns = number * 1_000_000;
+        let head = CycleHead { number, start_ns, ..CycleHead::default() };
+        record.head(&head, &[(number as f64 / 8.0).sin()]);
+        scope.take(layout.threads[0].id(), &record);
+    }
+    scope
+}
+
+fn drawn(scope: &Scope, look: &Look, size: (u16, u16)) -> String {
+    let capture = scope.capture();
+    picture(size, |frame| draw(frame, scope, &capture, look, Theme { color: false })).0
+}
+
+#[test]
+fn a_screen_of_80_by_24_has_picture_scale_and_keys() {
+    let scope = scope();
+    let look = Look { graph: "g".into(), ..Look::default() };
+    let text = drawn(&scope, &look, (80, 24));
+    assert!(text.starts_with("g  rolling  100 ms"), "{text}");
+    assert!(text.contains(">[1] a.x_v") && text.contains("q quits"), "{text}");
+    assert!(
+        text.chars().filter(|it| ('\u{2801}'..='\u{28ff}').contains(it)).count() > 80,
+        "{text}"
+    );
+}
+
+#[test]
+fn every_key_draws_something_on_every_size() {
+    let mut scope = scope();
+    let mut look = Look { graph: "g".into(), ..Look::default() };
+    let keys = "?xfrbnctgsp tt c".chars().map(KeyCode::Char);
+    let more =
+        [KeyCode::Up, KeyCode::Down, KeyCode::Left, KeyCode::Right, KeyCode::Tab, KeyCode::Esc];
+    for key in keys.chain(more) {
+        let capture = scope.capture();
+        let wish = look.press(KeyEvent::new(key, KeyModifiers::NONE), &mut scope, &capture);
+        assert!(wish.is_none(), "{key:?}");
+        for size in [(80, 24), (20, 3), (1, 1), (200, 60)] {
+            let text = drawn(&scope, &look, size);
+            assert!(size.0 < 20 || text.contains('g'), "{key:?}: {text}");
+        }
+    }
+    let capture = scope.capture();
+    let quit =
+        look.press(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE), &mut scope, &capture);
+    assert!(matches!(quit, Some(ScopeWish::Quit)));
+}
