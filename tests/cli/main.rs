@@ -29,6 +29,7 @@ mod replay;
 mod requests;
 mod runs;
 mod schema;
+mod scope;
 mod secrets;
 mod set;
 mod spans;
