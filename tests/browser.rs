@@ -1,6 +1,6 @@
 //! The dashboard's page in a real browser: against made-up data, and against real runs of
-//! `graphs/robot/robot.yaml`, `graphs/axis/axis.yaml` and `graphs/http/users.yaml`. The checks are written in JavaScript, in
-//! `web/test`.
+//! `graphs/robot/robot.yaml`, `graphs/axis/axis.yaml` and `graphs/http/users.yaml`. The checks are
+//! written in JavaScript, in `web/test`.
 //!
 //! Needs node and npm (with the npm registry, or its cache) and a Chromium: that of
 //! SINEW_TEST_BROWSER, or the first that PATH has. The packages are installed to

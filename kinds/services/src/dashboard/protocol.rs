@@ -22,7 +22,7 @@
 //! {"type":"error","id":7,"text":"..."}               it is not; without an id: of no order
 //! {"type":"tap","line":{"step":{...}}}              a line of this viewer's tap; see [`TapLine`]
 //! {"type":"untapped","text":"..."}                   its tap has ended, and why
-//! {"type":"tunables","tunables":[...]}               what can be set, as it is now; when it changes
+//! {"type":"tunables","tunables":[...]}               what can be set; again when it changes
 //! {"type":"scope", ...}                              what this viewer's scope shows; see [`scope`]
 //! {"type":"pong","at":123.5}                         answers a ping, with what it brought
 //! {"type":"ended","text":"the run has ended"}        the last word before the server closes

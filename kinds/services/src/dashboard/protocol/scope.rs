@@ -11,8 +11,8 @@
 //!
 //! None of them needs a token: a scope shows what else is to be seen without one. A viewer has one
 //! scope at most, all viewers together [`SCOPES_MAX`]. What it shows comes as
-//! `{"type":"scope",...}`, see [`ScopePicture`]; a viewer that is slow misses some. It is also there
-//! as a file, at `/scope/KEY.csv` and `/scope/KEY.mcap`.
+//! `{"type":"scope",...}`, see [`ScopePicture`]; a viewer that is slow misses some. It is also
+//! there as a file, at `/scope/KEY.csv` and `/scope/KEY.mcap`.
 
 use serde::{Deserialize, Serialize};
 use sinew_scope::{
