@@ -22,7 +22,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         &[
             &["counters", "hosts", "outside", "place", "spec", "traces"],
             &["status"],
-            &["client", "peer"],
+            &["peer"],
+            &["client"],
             &["server", "supervisor"],
             &["tap"],
         ],
@@ -211,6 +212,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
                 "two_mass",
                 "watchdog",
             ],
+            &["tuning_tests"],
         ],
     ),
     ("kinds/ethercat/src", &[&["cia402", "frame"]]),

@@ -209,7 +209,7 @@ impl Transform {
     }
 }
 
-/// Sums of the powers of input and output, and of what they have in common.
+/// Sums of the powers of input and output, and of what both share.
 struct Powers {
     input: Vec<f64>,
     output: Vec<f64>,

@@ -3,6 +3,7 @@
 mod draw;
 mod keys;
 mod panes;
+mod scale;
 
 use std::io;
 use std::sync::Arc;

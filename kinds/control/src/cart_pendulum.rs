@@ -131,9 +131,9 @@ impl CartPendulum {
         if steps > STEPS_MAX {
             let most = STEPS_MAX * STEP_MAX / pace;
             return Err(fault!(
-                "cart and load are too fast for the period: they change within {:.1e} s, so it must \
-             be at most {most:.1e} s and is {period_s:.1e} s; shorten it, lengthen rope_m, make \
-             cart and load heavier, or lower the damping",
+                "cart and load are too fast for the period: they change within {:.1e} s, so it \
+                 must be at most {most:.1e} s and is {period_s:.1e} s; shorten it, lengthen \
+                 rope_m, make cart and load heavier, or lower the damping",
                 1.0 / pace
             ));
         }

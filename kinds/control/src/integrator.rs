@@ -78,7 +78,8 @@ impl Bounds {
         }
         if !(min..=max).contains(&initial) {
             return Err(fault!(
-                "initial is {initial} and must be from min, {min}, to max, {max}; change one of them"
+                "initial is {initial} and must be from min, {min}, to max, {max}; change one of \
+                 them"
             ));
         }
         Ok(Bounds { initial, min, max })

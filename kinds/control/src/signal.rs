@@ -97,7 +97,8 @@ impl Wave {
             let is_hz = parameters.number(name);
             if is_hz >= most_hz {
                 return Err(fault!(
-                    "{name} {is_hz} is not below {most_hz}, half of 1 / period; lower it or the period"
+                    "{name} {is_hz} is not below {most_hz}, half of 1 / period; lower it or the \
+                     period"
                 ));
             }
         }

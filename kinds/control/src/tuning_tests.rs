@@ -98,8 +98,8 @@ const CASES: &[(&str, Given, Given)] = &[
     ),
 ];
 
-/// Those that no case shows: the brake acts with the safe value alone, which nothing gives here, and
-/// where 'manual' is written, as here, nothing is seen of 'disabled_output'.
+/// Those that no case shows: the brake acts with the safe value alone, which nothing gives here,
+/// and where 'manual' is written, as here, nothing is seen of 'disabled_output'.
 const NOT_SHOWN: &[(&str, &str)] = &[("cart_pendulum", "brake_n"), ("pid", "disabled_output")];
 
 fn row(kind: &str) -> &'static NodeEntry {

@@ -119,7 +119,8 @@ impl Pursuit {
         let (lookahead_m, tolerance_m) = (number("lookahead_m"), number("tolerance_m"));
         if lookahead_m < tolerance_m {
             let text = fault!(
-                "lookahead_m {lookahead_m} is less than tolerance_m {tolerance_m}; raise lookahead_m"
+                "lookahead_m {lookahead_m} is less than tolerance_m {tolerance_m}; raise \
+                 lookahead_m"
             );
             return Err(text.at(parameters.span("lookahead_m")));
         }

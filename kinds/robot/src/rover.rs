@@ -45,8 +45,8 @@ pub const INFO: Kind = Kind {
           obstacle: at contact it stands, and can turn. Three sensors on its rim look ahead, and \
           30 degrees to the left and to the right of that. What its wheels slip is missing in its \
           way, not in their turns. Where numbers are set while it runs it stays where it is, and \
-          its wheels turn as fast as they did. 'out' tells where it truly is: who shall not know that looks \
-          at the wheels alone, as 'odometry' does.",
+          its wheels turn as fast as they did. 'out' tells where it truly is: who shall not know \
+          that looks at the wheels alone, as 'odometry' does.",
     ports: &[
         Port {
             safe: &[SafeValue { name: "stand", doc: "At rest: the wheels brake." }],

@@ -12,8 +12,8 @@ use sinew_scope::{
     WITHIN, frequency_response, spectrum, step_of, step_response, xy,
 };
 
-use super::draw::{Scale, color, number, seconds};
 use super::keys::HELP;
+use super::scale::{Scale, color, number, seconds};
 use super::{Look, Pane};
 use crate::rows::printable;
 use crate::theme::Theme;
