@@ -119,6 +119,9 @@ in its records with 'sinew run --observe'.
 Exit status: 0 good, also when the run has stopped while it was shown; 1 it faulted, does not
 answer, ended before a capture was whole, or no trigger came; 2 bad request, no such run or name.";
 
+/// The trace of a trigger, and what an expression such as `NODE.SIGNAL > 0.5` says beside it.
+type NamedTrigger = (String, Option<(Slope, f64)>);
+
 impl ScopeArgs {
     /// Whether it answers with one capture, and needs no terminal.
     pub(super) fn is_answered_once(&self) -> bool {
@@ -128,7 +131,7 @@ impl ScopeArgs {
     }
 
     /// The trigger's name, and what an expression says of slope and level.
-    pub(super) fn trigger(&self) -> Result<Option<(String, Option<(Slope, f64)>)>, String> {
+    pub(super) fn trigger(&self) -> Result<Option<NamedTrigger>, String> {
         let Some(text) = &self.trigger else { return Ok(None) };
         let Some(at) = text.find(['<', '>']) else { return Ok(Some((text.clone(), None))) };
         if self.slope.is_some() || self.level.is_some() {
@@ -217,7 +220,7 @@ mod tests {
         args: ScopeArgs,
     }
 
-    fn trigger(arguments: &[&str]) -> Result<Option<(String, Option<(Slope, f64)>)>, String> {
+    fn trigger(arguments: &[&str]) -> Result<Option<NamedTrigger>, String> {
         let line = Line::try_parse_from([&["scope", "a.b"], arguments].concat());
         line.map_err(|error| error.to_string())?.args.trigger()
     }
