@@ -107,11 +107,16 @@ pub fn find(layout: &RunLayout, name: &str) -> Result<Vec<Trace>, String> {
         );
         return Err(format!("'{name}': there is no node '{node}'; {hint}"));
     };
-    let traces: Vec<Trace> = node
-        .signals
-        .iter()
+    // A message may hold thousands of numbers: those of others are not looked at.
+    let is_meant = |of: &str| {
+        let after = rest.strip_prefix(of);
+        after.is_some_and(|after| after.is_empty() || after.starts_with(['.', '[']))
+    };
+    let signals = node.signals.iter().filter(|it| is_meant(&it.name));
+    let ports = node.ports.iter().filter(|it| is_meant(&it.name));
+    let traces: Vec<Trace> = signals
         .flat_map(|it| of_signal(thread, node, it))
-        .chain(node.ports.iter().flat_map(|it| of_port(thread, node, it)))
+        .chain(ports.flat_map(|it| of_port(thread, node, it)))
         .collect();
     if let Some(found) = traces.iter().find(|trace| trace.name == name) {
         return Ok(vec![found.clone()]);
@@ -131,9 +136,15 @@ pub fn find(layout: &RunLayout, name: &str) -> Result<Vec<Trace>, String> {
     Err(match port.filter(|port| port.tap.is_none()) {
         Some(port) => no_messages(layout, name, port),
         None => {
-            let hint = match traces.is_empty() {
-                true => format!("it has {}", parts(node)),
-                false => suggest(name, traces.iter().map(|trace| trace.name.as_str())),
+            let signals = node.signals.iter().map(|it| &it.name);
+            let names = signals.chain(node.ports.iter().map(|it| &it.name));
+            let names: Vec<_> = match traces.is_empty() {
+                true => names.map(|it| format!("{}.{it}", node.name)).collect(),
+                false => traces.into_iter().map(|trace| trace.name).collect(),
+            };
+            let hint = match names.is_empty() {
+                true => "it has none".into(),
+                false => suggest(name, names.iter().map(String::as_str)),
             };
             format!("'{name}': node '{}' has no such signal or port; {hint}", node.name)
         }
