@@ -32,7 +32,8 @@ fn a_kind_is_shown_with_ports_units_and_defaults() {
         "moves an actuator",
         "resistance_ohm",
         "default 0.6",
-        "default 24. The voltage is limited to this, both ways. [tunable",
+        "default 24. The voltage is limited to this",
+        "[tunable",
         "velocity_rad_per_s",
     ] {
         assert!(text.contains(part), "'{part}' is not in:\n{text}");
