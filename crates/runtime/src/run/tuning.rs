@@ -3,7 +3,8 @@
 //! the node's thread looks between two cycles. All new values of a node arrive at once; those of
 //! several nodes may arrive in different cycles.
 //!
-//! The newest values outlive the core: after a reset its first cycle begins with them.
+//! The newest values outlive the core: after a reset its first cycle begins with them, also with
+//! those that were set while there was none.
 
 mod save;
 
@@ -16,8 +17,10 @@ use std::thread;
 use sinew_control::status::EventKind;
 use sinew_control::{SETTINGS_MAX, Tunable};
 use sinew_core::cycle::tuning::tuning_message;
-use sinew_core::transport::{Carrier, LinkShape, Sender, row};
+use sinew_core::sys::Region;
+use sinew_core::transport::{Carrier, LinkShape, row};
 use sinew_core::{Fault, panics};
+use sinew_link::{Shape, latest};
 use sinew_spec::catalogue::{ParameterType, ParameterValue};
 use sinew_spec::plan::{Node, Plan, Transport};
 use sinew_spec::{expected, read_parameter, suggest};
@@ -43,7 +46,9 @@ pub type TryValues =
 /// The name of a node, and where its new values go.
 struct Tuned {
     node: String,
-    sender: Box<dyn Sender>,
+    /// Not that of a link: one would take nothing while no core is there, and the next life of the
+    /// core is to find what came last.
+    writer: latest::Writer<Region>,
     reader: Carrier,
 }
 
@@ -66,10 +71,13 @@ impl Tunings {
         for (index, node) in plan.nodes.iter().enumerate() {
             let Some((_, port)) = plan.tuning(index) else { continue };
             let shape = LinkShape::tuning(port.message);
-            let (writer, reader) = (of_memory.open)(&shape)?;
-            let sender = (of_memory.sender)(writer, &shape);
-            let sender = sender.map_err(|fault| io::Error::other(fault.to_string()))?;
-            all.push(Tuned { node: node.name.clone(), sender, reader });
+            let (_, reader) = (of_memory.open)(&shape)?;
+            let region = reader.region().ok_or_else(|| io::Error::other("a bug: no memory"))?;
+            // As the receiver has it: without a park, nothing but this follows from the shape.
+            let layout = Shape::latest(port.message.size, port.message.hash);
+            let writer = latest::Writer::attach(region.clone(), &layout);
+            let writer = writer.map_err(|error| io::Error::other(error.to_string()))?;
+            all.push(Tuned { node: node.name.clone(), writer, reader });
         }
         Ok(Tunings { all, ..Tunings::default() })
     }
@@ -173,7 +181,7 @@ impl Run {
         let tuned = self.links.tunings.all.iter_mut().find(|tuned| tuned.node == node.name);
         let tuned = tuned.ok_or("a bug: the node has no memory for new values")?;
         let message = tuning_message(node.kind, port, &wanted.values);
-        tuned.sender.send(&message).map_err(|fault| fault.to_string())?;
+        tuned.writer.send(&message);
         let said = |&at: &usize| {
             let (old, new) = (value_text(&node.values[at]), value_text(&wanted.values[at]));
             format!("{}.{} {old} -> {new}", node.name, node.kind.parameters[at].name)
