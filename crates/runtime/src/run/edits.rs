@@ -100,6 +100,7 @@ impl Run {
             return;
         }
         edition.touched.extend(take(&mut self.edits.untaken));
+        self.links.tunings.carry(&self.request.plan, &mut edition.plan);
         let changed = match changes(&self.request.plan, &edition) {
             Ok(changed) => changed,
             Err(text) => return self.refuse_edit(edition, &text),
@@ -189,6 +190,7 @@ impl Run {
     fn accept(&mut self, edition: Edition) {
         let Edition { text, mut plan, outside, .. } = edition;
         plan.observe = self.request.spec.observe;
+        self.links.tunings.adopt(&self.request.plan, &mut plan);
         self.core.adopt(&self.request.plan, &plan);
         for service in &mut self.services {
             service.adopt(&plan);

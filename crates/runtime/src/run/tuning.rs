@@ -10,12 +10,13 @@ mod save;
 
 use std::io;
 use std::os::fd::RawFd;
-use std::path::Path;
-use std::sync::mpsc::{self, Receiver};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
 use sinew_control::status::EventKind;
 use sinew_control::{SETTINGS_MAX, Tunable};
+use sinew_core::bell::Bell;
 use sinew_core::cycle::tuning::tuning_message;
 use sinew_core::sys::Region;
 use sinew_core::transport::{Carrier, LinkShape, row};
@@ -28,14 +29,17 @@ use sinew_spec::{expected, read_parameter, suggest};
 use super::Run;
 use super::doors::number;
 
+/// Requests that wait for the disk; one more is refused.
+const SAVES_MAX: usize = 16;
+
 /// What the supervisor knows of the nodes that can be tuned.
 #[derive(Default)]
 pub(super) struct Tunings {
     all: Vec<Tuned>,
     /// Who makes nodes, and so knows what they take.
     try_values: Option<TryValues>,
-    /// What became of values that were to be written to the spec.
-    saved: Option<(mpsc::Sender<Saved>, Receiver<Saved>)>,
+    /// Once something was to be written to the spec.
+    saver: Option<Saver>,
 }
 
 /// Tells whether a node of the plan, with the folder of the spec, takes these values of all of its
@@ -50,10 +54,21 @@ struct Tuned {
     /// core is to find what came last.
     writer: latest::Writer<Region>,
     reader: Carrier,
+    /// What the text of the spec says, as far as is known here: an edited one that still says it
+    /// changes nothing of what was set.
+    written: Vec<ParameterValue>,
+    /// What that of the edit under way says.
+    offered: Vec<ParameterValue>,
 }
 
-/// What became of values that were to be written: that they are, or why not.
-type Saved = Result<String, String>;
+/// Values that were to be written, and why they are not, if so.
+type Saved = (Vec<String>, Result<(), String>);
+
+/// Who writes values to the spec, in the order in which they were set.
+struct Saver {
+    settings: SyncSender<Vec<String>>,
+    saved: Receiver<Saved>,
+}
 
 /// New values for a node of the plan.
 struct Wanted {
@@ -77,7 +92,8 @@ impl Tunings {
             let layout = Shape::latest(port.message.size, port.message.hash);
             let writer = latest::Writer::attach(region.clone(), &layout);
             let writer = writer.map_err(|error| io::Error::other(error.to_string()))?;
-            all.push(Tuned { node: node.name.clone(), writer, reader });
+            let (node, written) = (node.name.clone(), node.values.clone());
+            all.push(Tuned { node, writer, reader, written, offered: Vec::new() });
         }
         Ok(Tunings { all, ..Tunings::default() })
     }
@@ -89,6 +105,72 @@ impl Tunings {
             Some((plan.nodes.iter().position(is_it)?, number(tuned.reader.region()?)))
         };
         self.all.iter().filter_map(here).collect()
+    }
+
+    /// Puts what was set since into an edited graph, where the text says the same as before.
+    pub(super) fn carry(&mut self, now: &Plan, edited: &mut Plan) {
+        for tuned in &mut self.all {
+            let Some((now, edited)) = in_both(&tuned.node, now, edited) else { continue };
+            tuned.offered.clone_from(&edited.values);
+            let values = edited.values.iter_mut().zip(&tuned.written).zip(&now.values);
+            for ((value, _), now) in values.filter(|((value, written), _)| **value == **written) {
+                value.clone_from(now);
+            }
+        }
+    }
+
+    /// The edited graph is that of the run now, with what was set meanwhile.
+    pub(super) fn adopt(&mut self, now: &Plan, edited: &mut Plan) {
+        for tuned in &mut self.all {
+            let Some((now, edited)) = in_both(&tuned.node, now, edited) else { continue };
+            tuned.written.clone_from(&tuned.offered);
+            let values = edited.values.iter_mut().zip(&now.values).zip(now.kind.parameters);
+            for ((value, now), _) in values.filter(|(_, row)| row.tunable) {
+                value.clone_from(now);
+            }
+        }
+    }
+
+    /// These are in the text of the spec now.
+    fn wrote(&mut self, plan: &Plan, settings: &[String]) {
+        for (name, parameter, text) in settings.iter().filter_map(|setting| parts(setting).ok()) {
+            let node = plan.nodes.iter().find(|node| node.name == name);
+            let tuned = self.all.iter_mut().find(|tuned| tuned.node == name);
+            let Some((node, tuned)) = node.zip(tuned) else { continue };
+            let Ok(at) = find_parameter(node, parameter) else { continue };
+            if let Ok(value) = read_parameter(&node.kind.parameters[at], text) {
+                tuned.written[at] = value;
+            }
+        }
+    }
+}
+
+/// The node of this name in the graph that runs and in an edited one.
+fn in_both<'a>(
+    name: &str,
+    now: &'a Plan,
+    edited: &'a mut Plan,
+) -> Option<(&'a Node, &'a mut Node)> {
+    let now = now.nodes.iter().find(|node| node.name == name)?;
+    let edited = edited.nodes.iter_mut().find(|node| node.name == name)?;
+    Some((now, edited))
+}
+
+impl Saver {
+    /// Writes to this spec what it is told, and rings when that is done or cannot be.
+    fn start(file: PathBuf, bell: Bell) -> io::Result<Saver> {
+        let (settings, wanted) = sync_channel::<Vec<String>>(SAVES_MAX);
+        let (outlet, saved) = channel();
+        let work = move || {
+            for settings in wanted {
+                let outcome = save::to_spec(&file, &settings);
+                // Who has no run any more reads no log of it.
+                let _ = outlet.send((settings, outcome));
+                bell.ring();
+            }
+        };
+        thread::Builder::new().name("save".into()).spawn(work)?;
+        Ok(Saver { settings, saved })
     }
 }
 
@@ -119,12 +201,12 @@ impl Run {
         for wanted in &wanted {
             self.try_values(wanted)?;
         }
+        if save {
+            self.save(settings)?;
+        }
         let mut said = Vec::new();
         for wanted in wanted {
             said.extend(self.send(wanted)?);
-        }
-        if save {
-            self.save(settings)?;
         }
         Ok(said.join(", "))
     }
@@ -193,29 +275,35 @@ impl Run {
 
     /// Has the spec's file changed: nobody waits for a disk here.
     fn save(&mut self, settings: &[String]) -> Result<(), String> {
-        let file = self.request.spec.file.clone();
-        let (outlet, _) = self.links.tunings.saved.get_or_insert_with(mpsc::channel);
-        let (outlet, settings) = (outlet.clone(), settings.to_vec());
-        let bell =
-            self.core.bell.try_clone().map_err(|error| format!("set, and not saved: {error}"))?;
-        let work = move || {
-            let saved = save::to_spec(Path::new(&file), &settings)
-                .map_err(|why| format!("{} not written to '{file}': {why}", settings.join(", ")));
-            // Who has no run any more reads no log of it.
-            let _ = outlet.send(saved);
-            bell.ring();
-        };
-        let spawned = thread::Builder::new().name("save".into()).spawn(work);
-        spawned.map(drop).map_err(|error| format!("set, and not saved: no thread: {error}"))
+        if self.links.tunings.saver.is_none() {
+            let file = PathBuf::from(&self.request.spec.file);
+            let saver = self.core.bell.try_clone().and_then(|bell| Saver::start(file, bell));
+            let saver = saver.map_err(|error| format!("it cannot be saved: {error}"))?;
+            self.links.tunings.saver = Some(saver);
+        }
+        let saver = self.links.tunings.saver.as_ref().ok_or("a bug: nobody saves")?;
+        saver.settings.try_send(settings.to_vec()).map_err(|_| {
+            format!("{SAVES_MAX} others wait already to be saved; see to the disk, or leave --save")
+        })
     }
 
     /// Makes events of what became of values that were to be written to the spec.
     pub(super) fn tell_saved(&mut self) {
-        let Some((_, saved)) = &self.links.tunings.saved else { return };
-        for saved in saved.try_iter() {
-            match saved {
-                Ok(text) => self.events.add(EventKind::Saved, None, text),
-                Err(text) => self.events.add(EventKind::NotSaved, None, text),
+        let Some(saver) = &self.links.tunings.saver else { return };
+        let all: Vec<Saved> = saver.saved.try_iter().collect();
+        let file = &self.request.spec.file;
+        for (settings, outcome) in all {
+            let set = settings.join(", ");
+            match outcome {
+                Ok(()) => {
+                    self.links.tunings.wrote(&self.request.plan, &settings);
+                    let text = format!("{set} written to '{file}'");
+                    self.events.add(EventKind::Saved, None, text);
+                }
+                Err(why) => {
+                    let text = format!("{set} not written to '{file}': {why}");
+                    self.events.add(EventKind::NotSaved, None, text);
+                }
             }
         }
     }

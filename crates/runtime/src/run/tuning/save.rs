@@ -7,14 +7,14 @@ use std::sync::{Mutex, PoisonError};
 
 use sinew_spec::edit::{Change, Places, edit};
 
-use super::{Saved, parts};
+use super::parts;
 use crate::replace::replace;
 
 /// Two that save at once must not read the same text.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Writes values, `NODE.PARAMETER=VALUE` each, into the spec `file`. Blocks as the disk does.
-pub(super) fn to_spec(file: &Path, settings: &[String]) -> Saved {
+pub(super) fn to_spec(file: &Path, settings: &[String]) -> Result<(), String> {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let say = |error: io::Error| error.to_string();
     let old = fs::read_to_string(file).map_err(say)?;
@@ -26,6 +26,5 @@ pub(super) fn to_spec(file: &Path, settings: &[String]) -> Saved {
         changes.push(Change { to, key: key.to_owned(), value: Some(value.to_owned()) });
     }
     let new = edit(&old, &changes).map_err(|error| error.to_string())?;
-    replace(file, &new).map_err(say)?;
-    Ok(format!("{} written to '{}'", settings.join(", "), file.display()))
+    replace(file, &new).map_err(say)
 }
