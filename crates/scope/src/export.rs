@@ -32,7 +32,7 @@ pub fn write_csv(capture: &Capture, to: &mut dyn Write) -> io::Result<()> {
         }
         let mut missing = 0;
         for row in threads.iter_mut().filter(|row| row.at_s() == Some(at_s)) {
-            missing += missing_before(&row.times, row.next).unwrap_or(0);
+            missing += row.times.missing_before(row.next).unwrap_or(0);
             row.next += 1;
         }
         writeln!(to, ",{missing}")?;
@@ -82,7 +82,7 @@ fn write_trace<W: Write + Seek>(
         }
         let mut message = Map::new();
         message.insert("value".into(), json!(value));
-        if let Some(missing) = missing_before(&captured.times, at) {
+        if let Some(missing) = captured.times.missing_before(at) {
             message.insert("missing_cycles".into(), json!(missing));
         }
         let log_time = capture.zero_ns.wrapping_add((at_s * 1e9).round() as i64 as u64);
@@ -114,10 +114,6 @@ fn threads(capture: &Capture) -> Vec<Row> {
         }
     }
     rows
-}
-
-fn missing_before(times: &Times, at: usize) -> Option<u64> {
-    times.missing.iter().find(|missing| missing.before == at).map(|missing| missing.cycles)
 }
 
 fn quoted(text: &str) -> String {

@@ -112,7 +112,7 @@ pub fn xy(x: &Captured, y: &Captured) -> Vec<Option<(f64, f64)>> {
     let is_one = Arc::ptr_eq(&x.times, &y.times);
     let mut pairs = Vec::with_capacity(x.values.len());
     for (at, (&x_value, &at_s)) in x.values.iter().zip(&x.times.at_s).enumerate() {
-        if x.times.missing.iter().any(|missing| missing.before == at) {
+        if x.times.missing_before(at).is_some() {
             pairs.push(None);
         }
         let y_value = if is_one { Some(y.values[at]) } else { y.value_at(at_s) };

@@ -139,10 +139,10 @@ pub fn frequency_response(
     let (y, skipped_too) = beside(input, output)?.even()?;
     let segment = settings.segment.unwrap_or(x.len() / SEGMENTS).max(2);
     enough("a segment", segment, CYCLES_MIN)?;
-    enough(&input.trace.name, x.len(), segment + segment / 2)?;
+    let step = segment - segment / 2;
+    enough(&input.trace.name, x.len(), segment.saturating_add(step))?;
     let transform = Transform::new(segment);
     let mut powers = Powers::of(segment / 2 + 1);
-    let step = segment - segment / 2;
     let mut from = 0;
     while from + segment <= x.len() {
         powers.add(&transform.of(&x[from..][..segment]), &transform.of(&y[from..][..segment]));
@@ -165,10 +165,11 @@ fn beside(input: &Captured, output: &Captured) -> Result<Captured, NotShown> {
         return Ok(output.clone());
     }
     output.even()?;
-    let values = input.times.at_s.iter().map(|at_s| output.value_at(*at_s));
-    // Before the output's first cycle in the capture it is what that says.
-    let first = output.values.first().copied();
-    let values = values.map(|value| value.or(first).unwrap_or(f64::NAN)).collect();
+    // Before the output's first cycle in the capture it is what that says; after its last one
+    // nobody knows.
+    let first_s = output.times.at_s.first().copied().unwrap_or(f64::INFINITY);
+    let at = |at_s: &f64| output.value_at(at_s.max(first_s)).unwrap_or(f64::NAN);
+    let values = input.times.at_s.iter().map(at).collect();
     Ok(Captured { trace: output.trace.clone(), times: Arc::clone(&input.times), values })
 }
 

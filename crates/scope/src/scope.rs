@@ -347,6 +347,10 @@ impl Kept {
     /// Takes a cycle; whether none was missing before it.
     fn take(&mut self, traces: &[Trace], record: &Record) -> bool {
         let missing = self.missing_before(record);
+        // Before one more comes: else the room for all doubles.
+        if self.starts_ns.len() == POINTS_MAX {
+            self.drop_first();
+        }
         if self.newest_ns().is_some_and(|newest| record.start_ns() < newest) {
             // Nonsense, this one or the last: what is kept must be in order.
             self.forget();
@@ -365,9 +369,6 @@ impl Kept {
             self.values[at].push_back(self.held[at]);
         }
         self.last = Some((record.life(), record.number()));
-        if self.starts_ns.len() > POINTS_MAX {
-            self.drop_first();
-        }
         missing.is_none()
     }
 

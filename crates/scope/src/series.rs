@@ -43,7 +43,7 @@ pub struct Times {
     pub slots: Vec<u64>,
     /// The thread's nominal period, s.
     pub period_s: f64,
-    /// Where cycles are missing.
+    /// Where cycles are missing, in their order.
     pub missing: Vec<Missing>,
 }
 
@@ -51,6 +51,12 @@ impl Times {
     /// Cycles that are missing, as far as is known.
     pub fn lost(&self) -> u64 {
         self.missing.iter().map(|missing| missing.cycles).sum()
+    }
+
+    /// Cycles that are missing before point `at`, if any are; 0 if nobody knows how many.
+    pub(crate) fn missing_before(&self, at: usize) -> Option<u64> {
+        let found = self.missing.binary_search_by_key(&at, |missing| missing.before);
+        found.ok().map(|place| self.missing[place].cycles)
     }
 }
 
@@ -73,7 +79,7 @@ impl Captured {
         let at = times.at_s.partition_point(|time| *time <= at_s);
         let since_s = at_s - times.at_s[at.checked_sub(1)?];
         let is_over = at == self.values.len() && since_s > 2.0 * times.period_s;
-        let is_missing = times.missing.iter().any(|missing| missing.before == at);
+        let is_missing = times.missing_before(at).is_some();
         (!(is_over || is_missing && since_s > 0.0)).then(|| self.values[at - 1])
     }
 
@@ -97,9 +103,10 @@ impl Captured {
         if let Some(at) = self.values.iter().position(|value| !value.is_finite()) {
             return NotShown::because(format!("cycle {at} of '{name}' has no finite value"));
         }
-        let len = (slots[slots.len() - 1] - slots[0] + 1) as usize;
-        let skipped = len - self.values.len();
-        if skipped * 20 > len {
+        // The counts are those of the core, which may have made them up.
+        let len = slots[slots.len() - 1].saturating_sub(slots[0]).saturating_add(1) as usize;
+        let skipped = len.saturating_sub(self.values.len());
+        if skipped > len / 20 {
             return NotShown::because(format!(
                 "{skipped} of {len} periods of '{name}' were skipped; the machine is too busy"
             ));
