@@ -1,10 +1,14 @@
 //! Which numbers of a run are looked at: a name becomes a trace.
 
+use std::ops::Range;
+
 use sinew_control::traces::{
     FieldLayout, NodeLayout, PortLayout, RunLayout, SignalLayout, ThreadLayout,
 };
 use sinew_core::trace::{Record, ThreadId};
 use sinew_spec::suggest;
+
+use crate::settings::TRACES_MAX;
 
 /// A number of the records, cycle by cycle.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,20 +71,17 @@ impl Trace {
 /// signals only.
 pub fn all(layout: &RunLayout) -> Vec<Trace> {
     let nodes = layout.threads.iter().flat_map(|thread| {
-        thread.nodes.iter().flat_map(|node| {
-            let signals = node.signals.iter().flat_map(|it| of_signal(thread, node, it));
-            let ports = node.ports.iter().flat_map(|it| of_port(thread, node, it));
-            signals.chain(ports).collect::<Vec<_>>()
-        })
+        let each = |_: &str, count: usize| 0..count;
+        thread.nodes.iter().flat_map(move |node| of_node(thread, node, &each).collect::<Vec<_>>())
     });
     nodes.collect()
 }
 
 /// The traces that a name stands for: several if it names a signal or field of several numbers, or
-/// a port whose message has several.
+/// a port whose message has several. Of the others none is made: a message may have a million.
 ///
 /// # Errors
-/// There is none: why, and what there is.
+/// There is none, or there are more than [`TRACES_MAX`]: why, and what there is.
 pub fn find(layout: &RunLayout, name: &str) -> Result<Vec<Trace>, String> {
     let Some((node, rest)) = name.split_once('.') else {
         let known = layout.threads.iter().flat_map(|thread| &thread.nodes);
@@ -107,48 +108,57 @@ pub fn find(layout: &RunLayout, name: &str) -> Result<Vec<Trace>, String> {
         );
         return Err(format!("'{name}': there is no node '{node}'; {hint}"));
     };
-    // A message may hold thousands of numbers: those of others are not looked at.
-    let is_meant = |of: &str| {
-        let after = rest.strip_prefix(of);
-        after.is_some_and(|after| after.is_empty() || after.starts_with(['.', '[']))
-    };
-    let signals = node.signals.iter().filter(|it| is_meant(&it.name));
-    let ports = node.ports.iter().filter(|it| is_meant(&it.name));
-    let traces: Vec<Trace> = signals
-        .flat_map(|it| of_signal(thread, node, it))
-        .chain(ports.flat_map(|it| of_port(thread, node, it)))
-        .collect();
-    if let Some(found) = traces.iter().find(|trace| trace.name == name) {
-        return Ok(vec![found.clone()]);
+    let named = |whole: &str, count: usize| named(name, whole, count);
+    let found: Vec<Trace> = of_node(thread, node, &named).take(TRACES_MAX + 1).collect();
+    if let Some(exact) = found.iter().find(|trace| trace.name == name) {
+        return Ok(vec![exact.clone()]);
     }
-    let begins = |trace: &&Trace| {
-        let rest = trace.name.strip_prefix(name);
-        rest.is_some_and(|rest| rest.starts_with(['.', '[']))
-    };
-    let several: Vec<Trace> = traces.iter().filter(begins).cloned().collect();
-    if !several.is_empty() {
-        return Ok(several);
+    match found.as_slice() {
+        [] => Err(nothing(layout, (thread, node), name, rest)),
+        [first, ..] if found.len() > TRACES_MAX => Err(format!(
+            "'{name}' stands for more than {TRACES_MAX} numbers; name one of them, such as '{}'",
+            first.name
+        )),
+        _ => Ok(found),
     }
+}
+
+/// Which numbers of what is called `whole` a name stands for; there are `count`.
+fn named(name: &str, whole: &str, count: usize) -> Range<usize> {
+    let is_all = whole
+        .strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+    let place = name.strip_prefix(whole).and_then(|rest| rest.strip_prefix('[')?.strip_suffix(']'));
+    let place =
+        place.and_then(|text| text.parse().ok().filter(|at: &usize| at.to_string() == text));
+    match place {
+        Some(at) if count > 1 && at < count => at..at + 1,
+        _ if is_all => 0..count,
+        _ => 0..0,
+    }
+}
+
+/// Why a name, which goes on with `rest` behind that of a node, stands for nothing of that node.
+fn nothing(
+    layout: &RunLayout,
+    (thread, node): (&ThreadLayout, &NodeLayout),
+    name: &str,
+    rest: &str,
+) -> String {
     let port = node.ports.iter().find(|port| {
         let after = rest.strip_prefix(port.name.as_str());
         after.is_some_and(|after| after.is_empty() || after.starts_with('.'))
     });
-    Err(match port.filter(|port| port.tap.is_none()) {
-        Some(port) => no_messages(layout, name, port),
-        None => {
-            let signals = node.signals.iter().map(|it| &it.name);
-            let names = signals.chain(node.ports.iter().map(|it| &it.name));
-            let names: Vec<_> = match traces.is_empty() {
-                true => names.map(|it| format!("{}.{it}", node.name)).collect(),
-                false => traces.into_iter().map(|trace| trace.name).collect(),
-            };
-            let hint = match names.is_empty() {
-                true => "it has none".into(),
-                false => suggest(name, names.iter().map(String::as_str)),
-            };
-            format!("'{name}': node '{}' has no such signal or port; {hint}", node.name)
-        }
-    })
+    if let Some(port) = port.filter(|port| port.tap.is_none()) {
+        return no_messages(layout, name, port);
+    }
+    let first = |_: &str, count: usize| 0..count.min(1);
+    let known: Vec<String> = of_node(thread, node, &first).map(|trace| trace.name).collect();
+    let hint = match known.is_empty() {
+        true => format!("it has {}", parts(node)),
+        false => suggest(name, known.iter().map(String::as_str)),
+    };
+    format!("'{name}': node '{}' has no such signal or port; {hint}", node.name)
 }
 
 /// The one trace that a name stands for.
@@ -188,37 +198,61 @@ fn parts(node: &NodeLayout) -> String {
     }
 }
 
-fn of_signal(thread: &ThreadLayout, node: &NodeLayout, signal: &SignalLayout) -> Vec<Trace> {
+/// Which numbers are wanted of so many that are called so.
+type Places<'a> = &'a dyn Fn(&str, usize) -> Range<usize>;
+
+fn of_node<'a>(
+    thread: &'a ThreadLayout,
+    node: &'a NodeLayout,
+    places: Places<'a>,
+) -> impl Iterator<Item = Trace> + 'a {
+    let signals = node.signals.iter().flat_map(move |it| of_signal(thread, node, it, places));
+    let ports = node.ports.iter().flat_map(move |it| of_port(thread, node, it, places));
+    signals.chain(ports)
+}
+
+fn of_signal<'a>(
+    thread: &'a ThreadLayout,
+    node: &'a NodeLayout,
+    signal: &'a SignalLayout,
+    places: Places<'a>,
+) -> impl Iterator<Item = Trace> + 'a {
     let name = format!("{}.{}", node.name, signal.name);
-    let trace = |at: usize| Trace {
+    places(&name, signal.count).map(move |at| Trace {
         name: element(&name, at, signal.count),
         unit: signal.unit.clone(),
         doc: signal.doc.clone(),
         labels: signal.labels.clone(),
         thread: thread.id(),
         source: Source::Signal(signal.first + at),
-    };
-    (0..signal.count).map(trace).collect()
+    })
 }
 
-fn of_port(thread: &ThreadLayout, node: &NodeLayout, port: &PortLayout) -> Vec<Trace> {
-    let Some(tap) = port.tap else { return vec![] };
-    let trace = |field: &FieldLayout, at: u32| {
+fn of_port<'a>(
+    thread: &'a ThreadLayout,
+    node: &'a NodeLayout,
+    port: &'a PortLayout,
+    places: Places<'a>,
+) -> impl Iterator<Item = Trace> + 'a {
+    let fields = port.tap.into_iter().flat_map(move |tap| {
+        let fields = port.fields.iter();
+        fields.map(move |field| (tap, field))
+    });
+    fields.flat_map(move |(tap, field)| {
         let whole = match field.name.as_str() {
             "" => format!("{}.{}", node.name, port.name),
             name => format!("{}.{}.{name}", node.name, port.name),
         };
-        Trace {
-            name: element(&whole, at as usize, field.count as usize),
+        let count = field.count as usize;
+        places(&whole, count).map(move |at| Trace {
+            name: element(&whole, at, count),
             unit: field.unit.clone(),
             doc: port.doc.clone(),
             labels: vec![],
             thread: thread.id(),
-            source: Source::Message { tap, field: field.clone(), at },
-        }
-    };
-    let numbers = port.fields.iter().flat_map(|field| (0..field.count).map(move |at| (field, at)));
-    numbers.map(|(field, at)| trace(field, at)).collect()
+            source: Source::Message { tap, field: field.clone(), at: at as u32 },
+        })
+    })
 }
 
 fn element(name: &str, at: usize, count: usize) -> String {
