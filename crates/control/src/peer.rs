@@ -142,7 +142,11 @@ impl Peer {
                 None
             }
             Ok(request) => {
-                self.has_ordered |= !matches!(request, Request::Status {} | Request::Traces {});
+                let asks = matches!(
+                    request,
+                    Request::Status {} | Request::Traces {} | Request::Tunables {}
+                );
+                self.has_ordered |= !asks;
                 Some(request)
             }
             Err(text) => {
