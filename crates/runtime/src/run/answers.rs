@@ -18,7 +18,9 @@ impl Run {
                 questions.push(asked.from.id);
                 continue;
             }
-            if asked.request == (Request::Traces {}) {
+            // A service that observes has them already; another one, which may be of another
+            // user, is not to have them.
+            if asked.request == (Request::Traces {}) && asked.from.service.is_none() {
                 self.hand_traces(asked.from.id);
                 continue;
             }
@@ -122,9 +124,10 @@ impl Run {
             Request::Tap(_) | Request::Step {} | Request::Go {} => {
                 Err("packets are seen at the socket of their domain; use 'sinew tap'".into())
             }
-            Request::Status {} | Request::Traces {} | Request::Log { .. } => {
-                Err("a bug: answered elsewhere".into())
-            }
+            Request::Traces {} => Err("the core's cycles are shown to a service whose kind \
+                                       observes the run, and to nobody else in it"
+                .into()),
+            Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
         }
     }
 
