@@ -90,16 +90,21 @@ impl Executor {
                 now = clock.ticks();
             }
             let begin = now;
+            // Whose lines come now.
+            cycle.place.set(step.place);
+            let before = allocations();
+            // As part of the node's work: there is no reading of the counter for it.
+            if let Some(tuning) = &mut step.tuning {
+                let (node, slots) = (&mut *step.node, &mut self.slots);
+                tuning.pass(node, slots, cycle.number, &mut self.updating)?;
+            }
+            self.updating = true;
             let mut io = Io {
                 wiring: &step.wiring,
                 slots: &mut self.slots,
                 values: &mut self.values,
                 cycle: cycle.number,
             };
-            // Whose lines come now.
-            cycle.place.set(step.place);
-            self.updating = true;
-            let before = allocations();
             step.node.update(&mut io, cycle)?;
             self.record.allocated(step.place, allocations() - before);
             step.check_finite(&self.slots, &self.values, cycle)?;

@@ -124,7 +124,7 @@ impl Step {
     /// Whether there is anything to do before the node's update.
     #[inline]
     pub(crate) fn is_fed(&self) -> bool {
-        !self.inputs.is_empty() || !self.guards.is_empty() || self.tuning.is_some()
+        !self.inputs.is_empty() || !self.guards.is_empty()
     }
 
     /// Whether there is anything to do after the node's update.
@@ -141,16 +141,13 @@ impl Step {
         })
     }
 
-    /// Takes new values of parameters, then what came over links; then the guards judge.
+    /// Takes what came over links, then lets the guards judge.
     pub(crate) fn receive(
         &mut self,
         slots: &mut Slots,
         cycle: &Cycle,
         record: &mut Record,
     ) -> Result<(), Fault> {
-        if let Some(tuning) = &mut self.tuning {
-            tuning.pass(&mut *self.node, slots, cycle.number)?;
-        }
         for input in &mut self.inputs {
             input.receive(slots, cycle.number, record)?;
         }

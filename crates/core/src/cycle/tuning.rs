@@ -47,16 +47,17 @@ impl Tuning {
         }
     }
 
-    /// Hands new values to the node, if there are any.
+    /// Hands new values to the node, if there are any; `updating`: the node is at work.
     #[inline]
     pub(crate) fn pass(
         &mut self,
         node: &mut dyn Node,
         slots: &mut Slots,
         cycle: u64,
+        updating: &mut bool,
     ) -> Result<(), Fault> {
         match self.receiver.receive(slots.bytes_mut(self.slot))? {
-            Received::New { .. } => self.take(node, slots, cycle),
+            Received::New { .. } => self.take(node, slots, cycle, updating),
             Received::None | Received::Closed => Ok(()),
         }
     }
@@ -64,7 +65,13 @@ impl Tuning {
     /// Apart, so that the cycle stays small.
     #[cold]
     #[inline(never)]
-    fn take(&mut self, node: &mut dyn Node, slots: &mut Slots, cycle: u64) -> Result<(), Fault> {
+    fn take(
+        &mut self,
+        node: &mut dyn Node,
+        slots: &mut Slots,
+        cycle: u64,
+        updating: &mut bool,
+    ) -> Result<(), Fault> {
         slots.mark_new(self.slot, cycle);
         let bytes = slots.bytes(self.slot);
         for (at, field) in &self.fields {
@@ -81,6 +88,7 @@ impl Tuning {
             messages: take(&mut self.messages),
             home: None,
         };
+        *updating = true;
         let tuned = node.tune(&parameters);
         self.messages = parameters.messages;
         tuned
@@ -225,7 +233,7 @@ mod tests {
         let mut tuning = Tuning::new(&parameters, &PORT, slot, receiver);
         let mut node = Told::default();
         for cycle in 0..3 {
-            tuning.pass(&mut node, &mut slots, cycle).expect("good values");
+            tuning.pass(&mut node, &mut slots, cycle, &mut false).expect("good values");
             assert_eq!(slots.is_new(slot, cycle), cycle == 0);
         }
         assert_eq!(node.0, [("axis".to_owned(), true, -2.0, 9)]);
