@@ -235,13 +235,12 @@ fn source(args: &NewArgs) -> Result<Source, String> {
 fn write(folder: &Path, name: &str, source: &Source) -> Result<(), String> {
     for (file, text) in FILES {
         let path = folder.join(file);
-        let text = match *file {
-            "Cargo.toml" => manifest(text, source),
-            _ => (*text).to_owned(),
-        };
+        let text = text.replace(TEMPLATE, name);
+        // Sinew's place may be called like the template.
+        let text = if *file == "Cargo.toml" { manifest(&text, source) } else { text };
         let parent = path.parent().unwrap_or(folder);
         fs::create_dir_all(parent)
-            .and_then(|()| fs::write(&path, text.replace(TEMPLATE, name)))
+            .and_then(|()| fs::write(&path, text))
             .map_err(|error| format!("cannot write '{}': {error}", path.display()))?;
     }
     Ok(())
