@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use sinew_control::status::EventKind;
+use sinew_control::status::{EventKind, Events};
 use sinew_control::{Answer, Request, Tunable};
 
 use super::{Done, Followed, SteerArgs, Steered};
@@ -81,9 +81,16 @@ fn table(tunables: &[Tunable]) -> String {
     names.iter().zip(tunables).map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// How the event begins that tells of these settings: of many its text is cut.
+fn beginning(settings: &[String]) -> String {
+    let mut text = format!("{} ", settings.join(", "));
+    text.truncate(text.floor_char_boundary(Events::TEXT_MAX / 2));
+    text
+}
+
 fn set(steered: &mut Steered, args: &SetArgs) -> Result<Done, String> {
     let (settings, save) = (args.settings.clone(), args.save);
-    let ours = settings.join(", ");
+    let ours = beginning(&settings);
     let cannot = |why: String| format!("nothing is set: {why}");
     let (changed, after) = steered.order(&Request::Set { settings, save }).map_err(cannot)?;
     let fields = json!({ "set": args.settings, "changed": changed, "saved": save });
