@@ -138,11 +138,15 @@ impl Scope {
         self.period_ns
     }
 
-    /// Sets it anew; what it keeps of the past stays.
+    /// Sets it anew; what it keeps of the past stays. To what it is set to already: a capture under
+    /// way goes on.
     ///
     /// # Errors
     /// As for [`ScopeSettings::check`]; then nothing has changed.
     pub fn set(&mut self, settings: ScopeSettings) -> Result<(), String> {
+        if settings == self.settings {
+            return Ok(());
+        }
         settings.check(self.traces.len(), self.period_ns)?;
         if settings.trigger != self.settings.trigger {
             self.watched = Watched::new(settings.trigger);
