@@ -168,6 +168,16 @@ fn a_saved_value_stands_in_the_spec_with_all_its_comments() {
     set(&place, &pid, &["pid.kp=4", "--save"], "pid.kp 3.5 -> 4");
     let log = place.sinew(&["log", &pid]).ended_with(0).out;
     assert!(!log.contains("edit_refused"), "{log}");
+    // Nor does an edit of flows undo what was set and not saved.
+    set(&place, &pid, &["pid.ki=1"], "pid.ki 0 -> 1");
+    let text = fs::read_to_string(&graph).expect("a spec");
+    fs::write(&graph, text.replace("[place.value, pid.kp]", "[pid.kp]")).expect("our file");
+    let log = || place.sinew(&["log", &pid]).ended_with(0).out;
+    wait_until("the edit is taken or refused", || {
+        log().contains("1 node changed (set)") || log().contains("edit_refused")
+    });
+    assert!(!log().contains("edit_refused"), "{}", log());
+    assert_eq!(value(&place, &pid, "pid.ki"), "1");
     fs::remove_file(&graph).expect("our file");
     let unsaved = place.sinew(&["set", "--run", &pid, "pid.kp=5", "--save"]).ended_with(1).err;
     assert!(unsaved.contains("pid.kp 4 -> 5; pid.kp=5 not written to '"), "{unsaved}");
