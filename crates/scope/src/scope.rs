@@ -197,13 +197,6 @@ impl Scope {
         self.threads.first().and_then(|thread| thread.last).map_or(0, |(life, _)| life)
     }
 
-    /// How much time of the first trace's thread it keeps, ns.
-    pub fn kept_ns(&self) -> u64 {
-        let Some(thread) = self.threads.first() else { return 0 };
-        let first = thread.starts_ns.front().copied().unwrap_or(0);
-        thread.newest_ns().map_or(0, |newest| newest - first)
-    }
-
     /// Takes the next cycle of a thread; those of threads without a trace are left.
     ///
     /// # Panics

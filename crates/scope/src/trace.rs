@@ -45,11 +45,6 @@ impl Trace {
         }
     }
 
-    /// Whether it is what a port brings, so that a cycle may have no new value.
-    pub fn is_message(&self) -> bool {
-        matches!(self.source, Source::Message { .. })
-    }
-
     /// Its name with its unit, as in `motor.speed_rad_per_s (rad/s)`.
     pub fn title(&self) -> String {
         if self.unit.is_empty() {
