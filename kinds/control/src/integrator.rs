@@ -111,7 +111,11 @@ impl Node for Integrator {
 
     fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
         (self.bounds, self.gain) = (Bounds::of(parameters)?, parameters.number("gain"));
-        self.sum = self.sum.clamp(self.bounds.min, self.bounds.max);
+        self.sum = match self.before {
+            Some(_) => self.sum.clamp(self.bounds.min, self.bounds.max),
+            // Nothing was summed yet: a new life of the core begins with what was set before it.
+            None => self.bounds.initial,
+        };
         Ok(())
     }
 }

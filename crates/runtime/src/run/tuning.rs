@@ -197,6 +197,9 @@ impl Run {
     /// # Errors
     /// The first that is wrong, and what to do.
     pub(super) fn set(&mut self, settings: &[String], save: bool) -> Result<String, String> {
+        if self.is_ending() {
+            return Err("the graph is stopping, and no core will take it".into());
+        }
         let wanted = self.wanted(settings)?;
         for wanted in &wanted {
             self.try_values(wanted)?;
