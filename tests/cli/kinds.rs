@@ -32,7 +32,7 @@ fn a_kind_is_shown_with_ports_units_and_defaults() {
         "moves an actuator",
         "resistance_ohm",
         "default 0.6",
-        "default 24. The voltage is limited to this",
+        "default 24.",
         "[tunable",
         "velocity_rad_per_s",
     ] {
