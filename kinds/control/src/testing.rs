@@ -35,14 +35,14 @@ pub(crate) fn fixture_in(
     NodeFixture::new(&NodeEntry { kind: node.kind, ..*entry }, &parameters)
 }
 
-/// Gives a node of [`fixture`] the values that it would be made with now.
+/// Gives a node of [`fixture`] the values that it would be made with now; how often that allocates.
 pub(crate) fn tune(
     node: &mut NodeFixture,
     entry: &NodeEntry,
     given: &[(&str, &str)],
-) -> Result<(), Fault> {
+) -> Result<u64, Fault> {
     let tuned = alone(entry.kind, given, "").unwrap_or_else(|bad| panic!("{bad}"));
-    node.tune(&Parameters {
+    let parameters = Parameters {
         kind: tuned.kind,
         values: &tuned.values,
         base: Path::new(""),
@@ -50,7 +50,10 @@ pub(crate) fn tune(
         period_ns: 1_000_000,
         messages: vec![],
         home: None,
-    })
+    };
+    let mut taken = Ok(());
+    let counted = allocation_counter::measure(|| taken = node.tune(&parameters));
+    taken.map(|()| counted.count_total)
 }
 
 /// What scipy answers: function `question` of a file in `tests/reference`,

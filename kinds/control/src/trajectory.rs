@@ -39,7 +39,9 @@ const INFO: Kind = Kind {
           does not jump. A target more than 1e7 times as far away as about the way in which it \
           gets fast is counted and not taken: it goes on to the one before. Limits set while it \
           runs hold from where it is: it brakes to a lower velocity_max, and where a lower \
-          acceleration_max or jerk_max leaves it too little way it goes past, and returns.",
+          acceleration_max or jerk_max leaves it too little way it goes past, and returns. More \
+          than ten times past them it brakes first, as hard as it did if that is more, and counts \
+          as if its target were too far away.",
     ports: &[
         Port::input("target", "Where to rest; without 'waypoints'.", Real::TYPE)
             .optional()
@@ -70,7 +72,7 @@ const INFO: Kind = Kind {
     ],
     signals: &[
         Signal::new("left_s", "Until it rests, if nothing changes.", "s", 1),
-        Signal::new("refused", "Cycles in which the target was too far away.", "", 1),
+        Signal::new("refused", "Cycles with the target too far away, or it too fast.", "", 1),
     ],
 };
 

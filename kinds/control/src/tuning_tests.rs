@@ -2,10 +2,9 @@
 //! neither allocates.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use sinew_core::catalogue::{Bool, Direction, Port};
-use sinew_core::{Flag, Message, NodeEntry, NodeFixture, Parameters, Real};
+use sinew_core::{Flag, Message, NodeEntry, NodeFixture, Real};
 use sinew_spec::alone;
 
 use crate::NODES;
@@ -157,18 +156,7 @@ fn the_same_values_change_nothing_and_nothing_allocates() {
         let (ports, signals) = (made.kind.ports, made.kind.signals.len());
         let [mut one, mut twin] = [(); 2].map(|()| fixture(row, given).expect("makes"));
         for from in [0, 50, 100, 150] {
-            let parameters = Parameters {
-                kind: made.kind,
-                values: &made.values,
-                base: Path::new(""),
-                spans: &[],
-                period_ns: 1_000_000,
-                messages: vec![],
-                home: None,
-            };
-            let mut tuned = Ok(());
-            let counted = allocation_counter::measure(|| tuned = one.tune(&parameters));
-            assert_eq!((tuned.is_ok(), counted.count_total), (true, 0), "{kind}");
+            assert_eq!(tune(&mut one, row, given).expect("tunes"), 0, "{kind} allocates");
             let [ours, theirs] =
                 [&mut one, &mut twin].map(|node| run(node, ports, signals, from, 50));
             assert!(ours == theirs, "{kind} says something else after {from} cycles");
@@ -302,4 +290,42 @@ fn a_trajectory_brakes_to_a_lower_velocity_without_a_jump() {
         speed_before = speed;
     }
     assert_eq!(node.get::<Real>(1).expect("says").value, 2.0);
+}
+
+#[test]
+fn nothing_allocates_when_limits_change_in_motion() {
+    let mut random = fastrand::Rng::with_seed(4);
+    let mut draw = |decades: f64| 10f64.powf(decades * (random.f64() - 0.5));
+    let limits = [("velocity_max", "1"), ("acceleration_max", "10"), ("jerk_max", "100")];
+    let [mut axis, mut sum] = [
+        fixture(row("trajectory"), &limits).expect("makes"),
+        fixture(row("integrator"), &[]).expect("makes"),
+    ];
+    let (mut clamped, mut moving) = (0, 0);
+    for round in 0..1000 {
+        let numbers = [(); 3].map(|()| (10.0 * draw(4.0)).to_string());
+        let names = ["velocity_max", "acceleration_max", "jerk_max"];
+        let limits: Vec<_> = names.into_iter().zip(numbers.iter().map(String::as_str)).collect();
+        let most = draw(2.0);
+        let text = most.to_string();
+        let cut = [("min", "-1"), ("max", &*text)];
+        let tuned = [
+            tune(&mut axis, row("trajectory"), &limits).expect("tunes"),
+            tune(&mut sum, row("integrator"), &cut).expect("tunes"),
+        ];
+        let side = if round % 2 == 0 { 1.0 } else { -1.0 };
+        let (target, value) = (side * draw(2.0), 1000.0 * draw(2.0));
+        let counted = allocation_counter::measure(|| {
+            for _ in 0..100 {
+                axis.put(0, &Real { value: target });
+                sum.put(0, &Real { value });
+                axis.update().expect("goes on");
+                sum.update().expect("goes on");
+            }
+        });
+        assert_eq!((tuned, counted.count_total), ([0, 0], 0), "{limits:?}, {cut:?}");
+        clamped += u32::from(sum.get::<Real>(1).expect("says").value == most);
+        moving += u32::from(axis.get::<Real>(2).expect("says").value != 0.0);
+    }
+    assert!(clamped > 100 && moving > 100, "{clamped} sums at a limit, {moving} axes in motion");
 }

@@ -11,6 +11,10 @@ use rsruckig::prelude::{
 /// velocity: past some 1e8 it finds no profile, as its arithmetic has too few digits.
 const FAR: f64 = 1e7;
 
+/// So many times past its limits, which were set while it moved, it brakes before it goes anywhere:
+/// Ruckig has too few digits for the ways from there.
+const WILD: f64 = 10.0;
+
 /// What an axis may do, in its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AxisLimits {
@@ -34,7 +38,8 @@ enum Goal {
 }
 
 /// The motion of an axis. Only [`AxisMotion::new`] allocates, and Ruckig where it says that it
-/// finds no profile, which no way up to [`FAR`] has made it do.
+/// finds no profile, which no way up to [`FAR`], and no limits up to 1e4 times as great or as small
+/// as those before, have made it do.
 pub(super) struct AxisMotion {
     limits: AxisLimits,
     ruckig: Ruckig<1, ThrowErrorHandler>,
@@ -84,7 +89,7 @@ impl AxisMotion {
     }
 
     /// Goes on to its goal within other limits, from the state that it has; it brakes if the goal
-    /// is too far away for them. Whether there is a profile; if not, nothing is as it should be.
+    /// is too far away for them, or it is too fast. Whether there is a profile; if not, nothing is as it should be.
     pub(super) fn limit(&mut self, limits: AxisLimits) -> bool {
         if self.limits == limits {
             return true;
@@ -119,20 +124,32 @@ impl AxisMotion {
     /// A profile to a goal: from a position in the unit of the axis, with a velocity and an
     /// acceleration in those of Ruckig.
     fn plan(&mut self, goal: Goal, [position, velocity, acceleration]: [f64; 3]) -> bool {
-        if matches!(goal, Goal::Place(place) if (place - position).abs() > FAR * self.way) {
-            return false;
-        }
+        let most = self.input.max_acceleration[0];
         self.input.current_velocity[0] = velocity;
         self.input.current_acceleration[0] = acceleration;
         self.input.control_interface = match goal {
             Goal::Place(place) => {
+                // Once its acceleration is gone.
+                let speed = velocity.abs() + acceleration.powi(2) / 2.0 / self.input.max_jerk[0];
+                let is_wild = speed > WILD || acceleration.abs() > WILD * most;
+                if is_wild || (place - position).abs() * speed.max(1.0) > FAR * self.way {
+                    return false;
+                }
                 self.input.target_position[0] = (place - position) / self.way;
                 ControlInterface::Position
             }
-            Goal::Begin | Goal::Anywhere => ControlInterface::Velocity,
+            Goal::Begin | Goal::Anywhere => {
+                // It may brake as hard as it does already: on the way down to a limit Ruckig misses
+                // it by a last digit at times, and finds nothing from there.
+                if velocity * acceleration < 0.0 {
+                    self.input.max_acceleration[0] = most.max(acceleration.abs());
+                }
+                ControlInterface::Velocity
+            }
         };
         let is_found = self.ruckig.calculate(&self.input, &mut self.next).is_ok()
             && self.next.duration.is_finite();
+        self.input.max_acceleration[0] = most;
         if is_found {
             std::mem::swap(&mut self.profile, &mut self.next);
             (self.goal, self.begin, self.passed_s) = (goal, position, 0.0);

@@ -290,3 +290,34 @@ fn every_target_within_reach_has_a_profile() {
         assert!(motion.brake(), "round {round} with {jerk}");
     }
 }
+
+/// From limits to others, up to ten thousand times as great or as small.
+#[test]
+fn every_change_of_limits_in_motion_has_a_profile() {
+    let mut random = fastrand::Rng::with_seed(98);
+    let mut changes = 0;
+    for round in 0..3000 {
+        let decades = random.f64() * 4.0;
+        let mut draw = || 10f64.powf(decades * (random.f64() - 0.5));
+        let mut limits = || AxisLimits { velocity: draw(), acceleration: draw(), jerk: draw() };
+        let mut motion = AxisMotion::new(limits(), 0.0);
+        let all: Vec<_> = (0..20).map(|_| limits()).collect();
+        for limits in all {
+            let goal = 10f64.powf(decades * (random.f64() - 0.5)) * (random.f64() - 0.5).signum();
+            let counted = allocation_counter::measure(|| {
+                motion.go(goal);
+                motion.advance(random.f64());
+                assert!(motion.limit(limits), "round {round}: {limits:?}");
+                if random.u8(..8) == 0 {
+                    assert!(motion.brake(), "round {round}: {limits:?}");
+                }
+            });
+            assert_eq!(counted.count_total, 0, "round {round}: {limits:?} to {goal}");
+            changes += u32::from(motion.left_s() > 0.0);
+        }
+        motion.brake();
+        motion.advance(motion.left_s());
+        assert_eq!(motion.state()[1..], [0.0; 2], "round {round}");
+    }
+    assert!(changes > 10_000, "in motion: {changes}");
+}
