@@ -243,6 +243,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
                 "twist_select",
             ],
             &["drives", "rover", "wheeled_base"],
+            &["tuning_tests"],
         ],
     ),
     ("kinds/media/src", &[&["packet", "picture", "play", "sound"]]),

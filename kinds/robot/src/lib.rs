@@ -44,3 +44,5 @@ pub const NODES: &[NodeEntry] = &[
 
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tuning_tests;

@@ -86,6 +86,7 @@ mod tests {
 
     use super::*;
     use crate::testing::fixture;
+    use crate::tuning_tests::tune;
     use rs_opw_kinematics::glam::DVec2;
     use sinew_core::NodeFixture;
 
@@ -152,6 +153,16 @@ mod tests {
         say(&mut wider, [-4.0, 4.0]);
         assert!((wider.signal(1)[0] - 1.0 / 1.1).abs() < 1e-12, "1 rad of a base of 0.4 m");
         assert_eq!(wider.signal(0), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn other_numbers_count_for_the_way_from_there_on() {
+        let mut odometry = odometry(&[]);
+        say(&mut odometry, [0.0; 2]);
+        say(&mut odometry, [20.0; 2]);
+        tune(&mut odometry, &NODE, Path::new("."), &[("wheel_radius_m", "0.06")]);
+        assert_eq!(say(&mut odometry, [20.0; 2]).position_m[0], 1.0);
+        assert!((say(&mut odometry, [40.0; 2]).position_m[0] - 2.2).abs() < 1e-12);
     }
 
     #[test]

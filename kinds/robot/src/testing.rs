@@ -16,8 +16,18 @@ pub(crate) fn fixture(
     base: &Path,
     given: &[(&str, &str)],
 ) -> Result<NodeFixture, Fault> {
+    with(entry, base, given, |parameters| NodeFixture::new(entry, parameters))
+}
+
+/// What is done with the parameters of such a node.
+pub(crate) fn with<T>(
+    entry: &NodeEntry,
+    base: &Path,
+    given: &[(&str, &str)],
+    what: impl FnOnce(&Parameters<'_>) -> T,
+) -> T {
     let node = alone(entry.kind, given, "").unwrap_or_else(|bad| panic!("{bad}"));
-    let parameters = Parameters {
+    what(&Parameters {
         kind: entry.kind,
         values: &node.values,
         base,
@@ -25,6 +35,5 @@ pub(crate) fn fixture(
         period_ns: 1_000_000,
         messages: vec![],
         home: None,
-    };
-    NodeFixture::new(entry, &parameters)
+    })
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::testing::{fixture, graph};
+use crate::tuning_tests::tune;
 use sinew_core::NodeFixture;
 
 const PERIOD_S: f64 = 1e-3;
@@ -104,6 +105,30 @@ fn a_goal_that_jumps_makes_no_jump() {
     assert!(speed <= 0.5 + 1e-9 && acceleration <= 5.0 + 1e-6, "{speed} {acceleration}");
     assert!(turn_speed <= 120f64.to_radians() + 1e-6, "{turn_speed}");
     assert!(turn_acceleration <= 1000f64.to_radians() + 1e-3, "{turn_acceleration}");
+}
+
+#[test]
+fn it_brakes_to_a_lower_speed_and_arrives() {
+    for begun in (1..500).step_by(9) {
+        let mut limiter = limiter(&[]);
+        let home = home(&mut limiter);
+        let goal = moved(&home, [0.1, 0.2, 0.0], 1.0, 1);
+        let mut all = run(&mut limiter, Some(&goal), begun);
+        let lower = [("speed_mm_per_s", "100"), ("turn_speed_deg_per_s", "30")];
+        let lower = [&[("arm", "irb120.urdf")], &lower[..]].concat();
+        tune(&mut limiter, &NODE, &graph(), &lower);
+        let tuned = run(&mut limiter, Some(&goal), 3000);
+        // From 0.5 m/s in 80 cycles, from 120 deg/s in 90.
+        let [speed, _, turn_speed, _] = greatest(&tuned[91..]);
+        assert!(speed <= 0.1 + 1e-9 && turn_speed <= 30f64.to_radians() + 1e-6, "{speed}");
+        all.extend(&tuned[1..]);
+        let [_, acceleration, _, turn_acceleration] = greatest(&all);
+        assert!(acceleration <= 5.0 + 1e-6, "{acceleration}");
+        assert!(turn_acceleration <= 1000f64.to_radians() + 1e-3, "{turn_acceleration}");
+        let last = sent(&limiter).pose();
+        assert!(last.translation.distance(goal.pose().translation) < 1e-9);
+        assert!(turn_between(last.rotation, goal.pose().rotation).length() < 1e-9);
+    }
 }
 
 #[test]

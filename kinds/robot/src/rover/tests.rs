@@ -10,6 +10,7 @@ use zerocopy::IntoBytes;
 
 use super::*;
 use crate::testing::fixture;
+use crate::tuning_tests::tune;
 
 const GAP: usize = 5;
 
@@ -138,6 +139,43 @@ fn it_never_enters_anything_wherever_it_is_driven() {
         }
     }
     assert!(bumps > 300 && way_m > 100.0, "{bumps} contacts on {way_m} m");
+}
+
+#[test]
+fn numbers_that_change_while_it_drives_make_it_jump_nowhere() {
+    let mut random = fastrand::Rng::with_seed(9);
+    let mut rover = rover(&[]);
+    let mut before = run(&mut rover, &twist(0.0, 0.0), 1);
+    let mut bumps = 0;
+    for _ in 0..300 {
+        let drawn = [(0.2, 0.8), (5.0, 40.0), (20.0, 200.0), (0.5, 5.0)]
+            .map(|(least, most)| least + random.f64() * (most - least));
+        let names =
+            ["track_m", "wheel_speed_rad_per_s", "wheel_acceleration_rad_per_s2", "range_max_m"];
+        let given = drawn.map(|it| it.to_string());
+        let given: Vec<_> = names.into_iter().zip(given.iter().map(String::as_str)).collect();
+        assert_eq!(tune(&mut rover, &NODE, Path::new("."), &given), 0);
+        let target = twist(random.f64() * 4.0 - 1.5, random.f64() * 6.0 - 3.0);
+        for _ in 0..random.usize(1..900) {
+            let now = run(&mut rover, &target, 1);
+            let [from, to] = [&before, &now].map(PlanarPlace::of);
+            // 40 rad/s of wheels of 0.05 m; of one each way with 0.2 m between them.
+            assert!(from.position_m.distance(to.position_m) <= 2e-3, "{from:?} to {to:?}");
+            assert!((to.turn_rad - from.turn_rad).sin().abs() <= 20e-3, "{from:?} to {to:?}");
+            for wheel in [0, 1] {
+                let of = |state: &BaseState| {
+                    (state.wheel_position_rad[wheel], state.wheel_velocity_rad_per_s[wheel])
+                };
+                let ((from, slow), (to, fast)) = (of(&before), of(&now));
+                assert!((to - from).abs() <= 40e-3 + 1e-9, "{from} to {to} rad");
+                let most = drawn[2] * 1e-3 + 1e-9;
+                assert!((fast - slow).abs() <= most || is_bumped(&rover), "{slow} to {fast} rad/s");
+            }
+            before = now;
+        }
+        bumps += u32::from(is_bumped(&rover));
+    }
+    assert!((10..290).contains(&bumps), "it drives, and is touched: {bumps}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use rsruckig::prelude::{
 
 use super::*;
 use crate::testing::fixture;
+use crate::tuning_tests::tune;
 use sinew_core::NodeFixture;
 
 const PERIOD_S: f64 = 1e-3;
@@ -152,6 +153,57 @@ fn it_is_as_quick_as_ruckig() {
         // Ruckig changes the acceleration at any time, it only from cycle to cycle.
         let off = cycles as f64 - least;
         assert!((-2.0..4.0).contains(&off), "{now} to {speed}: {cycles}, not {least} cycles");
+    }
+}
+
+#[test]
+fn it_comes_down_to_a_lower_limit_as_quickly_as_ruckig() {
+    let goal = target([0.5, 0.0, 0.0], [0.0, 0.0, 1.0]);
+    for begun in (3..900).step_by(7) {
+        let mut limiter = limiter(&[]);
+        let mut all = run(&mut limiter, Some(&goal), begun);
+        let [before, now] = [&all[begun - 2], &all[begun - 1]].map(|it| it.linear_m_per_s[0]);
+        // Had its acceleration changed along a line since the cycle before, it were so much slower.
+        let least = least_s(f64::midpoint(before, now), (now - before) / PERIOD_S, 0.2) / PERIOD_S;
+        let lower = [("speed_m_per_s", "0.2"), ("turn_speed_rad_per_s", "0.4")];
+        tune(&mut limiter, &NODE, Path::new("."), &lower);
+        let tuned = run(&mut limiter, Some(&goal), 1000);
+        let is_there = |it: &TwistTarget| it.linear_m_per_s == [0.2, 0.0, 0.0];
+        let cycles = tuned.iter().rposition(|it| !is_there(it)).map_or(0, |at| at + 1);
+        let off = cycles as f64 - least;
+        assert!((-3.0..4.0).contains(&off), "{now} m/s: {cycles}, not {least} cycles");
+        assert_eq!(tuned[999].angular_rad_per_s, [0.0, 0.0, 0.4]);
+        all.extend(tuned);
+        keeps(greatest(all.iter().map(|it| it.linear_m_per_s)), MOVEMENT);
+        keeps(greatest(all.iter().map(|it| it.angular_rad_per_s)), TURN);
+    }
+}
+
+#[test]
+fn limits_that_change_in_any_motion_bump_nothing() {
+    let mut random = fastrand::Rng::with_seed(8);
+    let mut limiter = limiter(&[]);
+    let (mut speed, mut acceleration) = (DVec3::ZERO, DVec3::ZERO);
+    for _ in 0..400 {
+        let bounds = MOVEMENT.map(|it| it * 10f64.powf(random.f64() - 0.5));
+        let [speed_max, acceleration_max, jerk_max] = bounds;
+        let given = bounds.map(|it| it.to_string());
+        let names = ["speed_m_per_s", "acceleration_m_per_s2", "jerk_m_per_s3"];
+        let given: Vec<_> = names.into_iter().zip(given.iter().map(String::as_str)).collect();
+        assert_eq!(tune(&mut limiter, &NODE, Path::new("."), &given), 0);
+        let goal = target([(); 3].map(|()| random.f64() * 2.0 - 1.0), [0.0; 3]);
+        let most = acceleration.length().max(acceleration_max);
+        let most_cycles = if random.bool() { 100 } else { 5000 };
+        let cycles = random.usize(1..most_cycles);
+        for (at, next) in run(&mut limiter, Some(&goal), cycles).iter().enumerate() {
+            let next = DVec3::from(next.linear_m_per_s);
+            let next_acceleration = (next - speed) / PERIOD_S;
+            let jerk = (next_acceleration - acceleration).length() / PERIOD_S;
+            (speed, acceleration) = (next, next_acceleration);
+            assert!(jerk <= jerk_max * (1.0 + 1e-6), "{jerk} with {bounds:?}");
+            assert!(acceleration.length() <= most * (1.0 + 1e-7), "{acceleration} of {most}");
+            assert!(at < 4000 || speed.length() <= speed_max * (1.0 + 1e-8), "{speed} {bounds:?}");
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use zerocopy::IntoBytes;
 
 use super::*;
 use crate::testing::fixture;
+use crate::tuning_tests::tune;
 use sinew_core::NodeFixture;
 
 const AHEAD: TwistTarget =
@@ -50,6 +51,19 @@ fn it_goes_around_in_a_circle() {
         [0, 1].map(|at| ended.wheel_position_rad[at] - begun.wheel_position_rad[at]);
     // The inner wheel is 0.2 m from the centre, the outer one 0.6 m.
     assert!((right / left - 3.0).abs() < 1e-9, "{left} and {right} rad");
+}
+
+#[test]
+fn other_wheels_turn_as_fast_at_first_where_it_is() {
+    let mut base = base();
+    let before = run(&mut base, &AHEAD, 1000);
+    tune(&mut base, &NODE, Path::new("."), &[("wheel_radius_m", "0.1"), ("track_m", "0.6")]);
+    let after = run(&mut base, &AHEAD, 1);
+    assert_eq!(before.wheel_velocity_rad_per_s, [10.0; 2]);
+    // 100 rad/s2 for 1 ms.
+    assert!((after.wheel_velocity_rad_per_s[0] - 9.9).abs() < 1e-9, "{after:?}");
+    assert!((after.position_m[0] - before.position_m[0] - 0.99e-3).abs() < 1e-9, "{after:?}");
+    assert_eq!(run(&mut base, &AHEAD, 100).wheel_velocity_rad_per_s, [5.0; 2]);
 }
 
 #[test]
