@@ -89,7 +89,8 @@ impl AxisMotion {
     }
 
     /// Goes on to its goal within other limits, from the state that it has; it brakes if the goal
-    /// is too far away for them, or it is too fast. Whether there is a profile; if not, nothing is as it should be.
+    /// is too far away for them, or it is too fast. Whether there is a profile; if not, nothing is
+    /// as it should be.
     pub(super) fn limit(&mut self, limits: AxisLimits) -> bool {
         if self.limits == limits {
             return true;
