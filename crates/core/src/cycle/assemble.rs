@@ -13,7 +13,7 @@ use super::executor::Executor;
 use super::finite::Finite;
 use super::release::ReleaseSource;
 use super::spoiled::Spoiled;
-use super::step::{Guard, Input, Lock, Numbers, Output, PartCopy, Step};
+use super::step::{Around, Guard, Input, Lock, Numbers, Output, PartCopy, Step};
 use super::taps::Taps;
 use super::tuning::Tuning;
 use crate::board::FaultAt;
@@ -226,7 +226,7 @@ impl Assembly<'_> {
             step.parts = self.parts(index, &places);
             step.outputs = self.outputs(index, &places, ends).map_err(in_node)?;
             step.outputs.iter_mut().for_each(|output| output.end = next(&mut ends_seen));
-            steps.push(step);
+            steps.push(step.settled());
         }
         let record = Record::of(self.plan, &planned.nodes);
         let taps = trace::taps(self.plan, &planned.nodes);
@@ -281,11 +281,11 @@ impl Assembly<'_> {
         node: usize,
         ports: &[Slot],
         ends: &mut dyn MakeEnds,
-    ) -> Result<Option<Tuning>, Fault> {
+    ) -> Result<Option<Box<Tuning>>, Fault> {
         let Some((end, port)) = self.plan.tuning(node) else { return Ok(None) };
         let parameters = Parameters::of(self.plan, &self.plan.nodes[node], self.base);
         let tuning = |receiver| Tuning::new(&parameters, port, ports[end.port], receiver);
-        Ok(ends.tuning(node)?.map(tuning))
+        Ok(ends.tuning(node)?.map(tuning).map(Box::new))
     }
 
     /// What links take of the messages of a node.
@@ -355,6 +355,7 @@ impl Assembly<'_> {
             index,
             place,
             wiring,
+            around: Around::default(),
             inputs: Vec::new(),
             guards,
             tuning: None,

@@ -3,7 +3,7 @@
 //! Everything that can be decided beforehand was decided when the executor was assembled: the order
 //! of the nodes, the slot of every port, which links to read before a node and to write after it.
 
-use super::step::{Input, Step};
+use super::step::{Around, Input, Step};
 use super::taps::Taps;
 use crate::clock::{Clock, now_ns, sleep_until};
 use crate::fault::{Cause, Fault};
@@ -85,7 +85,7 @@ impl Executor {
         }
         for (at, step) in self.steps.iter_mut().enumerate() {
             self.at = Some(at);
-            if step.is_fed() {
+            if step.around.has(Around::FED) {
                 step.receive(&mut self.slots, cycle, &mut self.record)?;
                 now = clock.ticks();
             }
@@ -94,9 +94,8 @@ impl Executor {
             cycle.place.set(step.place);
             let before = allocations();
             // As part of the node's work: there is no reading of the counter for it.
-            if let Some(tuning) = &mut step.tuning {
-                let (node, slots) = (&mut *step.node, &mut self.slots);
-                tuning.pass(node, slots, cycle.number, &mut self.updating)?;
+            if step.around.has(Around::TUNED) {
+                step.tune(&mut self.slots, cycle, &mut self.updating)?;
             }
             self.updating = true;
             let mut io = Io {
@@ -111,7 +110,7 @@ impl Executor {
             self.updating = false;
             now = clock.ticks();
             self.record.executed(step.place, begin, now);
-            if step.is_heard() {
+            if step.around.has(Around::HEARD) {
                 step.send(&mut self.slots, cycle, until_ns, &mut self.record)?;
                 now = clock.ticks();
             }

@@ -28,14 +28,33 @@ pub(crate) struct Step {
     /// Place of the node in the thread's order, and so in the record.
     pub(crate) place: usize,
     pub(crate) wiring: Wiring,
+    pub(crate) around: Around,
     pub(crate) inputs: Vec<Input>,
     pub(crate) guards: Vec<Guard>,
-    pub(crate) tuning: Option<Tuning>,
+    pub(crate) tuning: Option<Box<Tuning>>,
     /// What links take of its messages in place of the whole.
     pub(crate) parts: Vec<PartCopy>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) numbers: Vec<Numbers>,
     pub(crate) signals: &'static [Signal],
+}
+
+/// What there is to do around a node's work: one word to look at in every cycle.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Around(u8);
+
+impl Around {
+    /// Before it: something comes over links, or a guard judges.
+    pub(crate) const FED: Around = Around(1);
+    /// New values of its parameters may come.
+    pub(crate) const TUNED: Around = Around(2);
+    /// After it: what it wrote goes on.
+    pub(crate) const HEARD: Around = Around(4);
+
+    #[inline]
+    pub(crate) fn has(self, what: Around) -> bool {
+        self.0 & what.0 != 0
+    }
 }
 
 /// A link from another thread.
@@ -121,16 +140,31 @@ pub(crate) struct Numbers {
 }
 
 impl Step {
-    /// Whether there is anything to do before the node's update.
-    #[inline]
-    pub(crate) fn is_fed(&self) -> bool {
-        !self.inputs.is_empty() || !self.guards.is_empty()
+    /// Notes what there is to do around the node's work, once all of it is here.
+    pub(crate) fn settled(mut self) -> Step {
+        let is_fed = !self.inputs.is_empty() || !self.guards.is_empty();
+        let is_heard = !self.outputs.is_empty() || !self.parts.is_empty();
+        let is_tuned = self.tuning.is_some();
+        self.around = [(Around::FED, is_fed), (Around::TUNED, is_tuned), (Around::HEARD, is_heard)]
+            .iter()
+            .filter(|row| row.1)
+            .fold(Around::default(), |all, row| Around(all.0 | row.0.0));
+        self
     }
 
-    /// Whether there is anything to do after the node's update.
-    #[inline]
-    pub(crate) fn is_heard(&self) -> bool {
-        !self.outputs.is_empty() || !self.parts.is_empty()
+    /// Hands the node new values of its parameters, if there are any; `updating`: it is at work.
+    // Kept out of the cycle's code, which is faster small.
+    #[inline(never)]
+    pub(crate) fn tune(
+        &mut self,
+        slots: &mut Slots,
+        cycle: &Cycle,
+        updating: &mut bool,
+    ) -> Result<(), Fault> {
+        match &mut self.tuning {
+            Some(tuning) => tuning.pass(&mut *self.node, slots, cycle.number, updating),
+            None => Ok(()),
+        }
     }
 
     /// Stops the node. Its panic must not keep other nodes from coming to rest.

@@ -93,6 +93,7 @@ fn executor(links: &[(&'static str, u32)], log: &Log) -> Executor {
         index: 0,
         place: 0,
         wiring: Wiring::new(&KIND, vec![], 0),
+        around: Around::default(),
         inputs: vec![],
         guards: vec![],
         tuning: None,
@@ -102,7 +103,7 @@ fn executor(links: &[(&'static str, u32)], log: &Log) -> Executor {
         signals: &[],
     };
     Executor {
-        steps: vec![step],
+        steps: vec![step.settled()],
         given_up: Vec::with_capacity(1),
         slots,
         values: vec![],
