@@ -139,7 +139,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "crates/scope/src",
         &[
-            &["settings", "trace"],
+            &["settings"],
+            &["trace"],
             &["series"],
             &["columns", "export", "figures", "frequency", "step", "trigger"],
             &["scope"],

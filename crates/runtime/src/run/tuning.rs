@@ -11,7 +11,7 @@ mod save;
 use std::io;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
 use sinew_control::status::EventKind;
@@ -159,8 +159,8 @@ fn in_both<'a>(
 impl Saver {
     /// Writes to this spec what it is told, and rings when that is done or cannot be.
     fn start(file: PathBuf, bell: Bell) -> io::Result<Saver> {
-        let (settings, wanted) = sync_channel::<Vec<String>>(SAVES_MAX);
-        let (outlet, saved) = channel();
+        let (settings, wanted) = mpsc::sync_channel::<Vec<String>>(SAVES_MAX);
+        let (outlet, saved) = mpsc::channel();
         let work = move || {
             for settings in wanted {
                 let outcome = save::to_spec(&file, &settings);
