@@ -4,6 +4,9 @@
 import { byId, make, say, setText } from "./dom";
 import type { Order, RunEvent, Tunable } from "./protocol";
 
+/** Characters by which an event of this page's values is known: of many its text is cut. */
+const SAVED_BEGINNING = 500;
+
 interface Row {
   name: string;
   value: HTMLElement;
@@ -22,8 +25,8 @@ export class ParametersPanel {
   private rows: Row[] = [];
   private shape = "";
   private may_order = false;
-  /** Whether values of this page are on their way into the spec. */
-  private is_saving = false;
+  /** The beginning of what is on its way into the spec from this page; null: nothing is. */
+  private saving: string | null = null;
 
   /** `order` sends an order; what comes of it is shown. `appeared`: there is something to set. */
   constructor(private readonly order: (order: Order) => Promise<string>, private readonly appeared: () => void) {
@@ -63,9 +66,12 @@ export class ParametersPanel {
 
   /** What became of values that were to be written to the spec. */
   events(events: RunEvent[]): void {
-    const saved = events.find(({ what }) => what === "saved" || what === "not_saved");
-    if (!saved || !this.is_saving) return;
-    this.is_saving = false;
+    const ours = this.saving;
+    if (ours === null) return;
+    // Others may save, too.
+    const saved = events.find(({ what, text }) => (what === "saved" || what === "not_saved") && text.startsWith(ours));
+    if (!saved) return;
+    this.saving = null;
     say(this.said, saved.text, saved.what === "saved" ? "good" : "bad");
   }
 
@@ -132,11 +138,12 @@ export class ParametersPanel {
     const changed = this.changed();
     if (changed.length === 0 || this.apply.disabled) return;
     const settings = changed.map(({ name, field }) => `${name}=${field.value.trim()}`);
-    this.is_saving = this.save.checked;
+    this.saving = this.save.checked ? `${settings.join(", ")} `.slice(0, SAVED_BEGINNING) : null;
     try {
       say(this.said, await this.order({ do: "set", settings, save: this.save.checked }), "good");
       for (const row of changed) row.now = row.field.value = row.field.value.trim();
     } catch (error) {
+      this.saving = null;
       this.refused(changed, (error as Error).message);
     }
     this.mark();

@@ -1,15 +1,18 @@
 //! Captures that are made up, held against formulas and against scipy.
 
+#[path = "../../../tests/python/scipy.rs"]
+mod scipy;
+
 use std::f64::consts::{PI, TAU};
 use std::io::{Cursor, Write};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use sinew_control::traces::{NodeLayout, RunLayout, SignalLayout, ThreadLayout};
 use sinew_core::trace::{CycleHead, Record};
 
+use self::scipy::reference;
 use super::*;
 
 const PERIOD_NS: u64 = 1_000_000;
@@ -55,30 +58,6 @@ fn captured(values: Vec<f64>, period_s: f64) -> Captured {
 
 fn of(period_s: f64, count: usize, value: impl Fn(f64) -> f64) -> Captured {
     captured((0..count).map(|at| value(at as f64 * period_s)).collect(), period_s)
-}
-
-/// What scipy answers; `None`, and said, if there is none here; in CI that is a failure.
-fn reference(question: &str, with: &Value) -> Option<Vec<f64>> {
-    let python = std::env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
-    let has = Command::new(&python).args(["-c", "import scipy"]).stderr(Stdio::null()).status();
-    if !has.is_ok_and(|status| status.success()) {
-        let lacks = format!("'{python}' cannot import scipy; name another in SINEW_TEST_PYTHON");
-        assert!(std::env::var_os("CI").is_none(), "{lacks}");
-        let _ = writeln!(std::io::stderr(), "skipped: {lacks}");
-        return None;
-    }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/ask.py");
-    let mut child = Command::new(&python)
-        .arg(script)
-        .arg(question)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("python starts");
-    write!(child.stdin.take().expect("piped"), "{with}").expect("python reads");
-    let output = child.wait_with_output().expect("python ends");
-    assert!(output.status.success(), "{question} failed");
-    Some(serde_json::from_slice(&output.stdout).expect("a list of numbers"))
 }
 
 fn hold(what: &str, ours: &[f64], theirs: &[f64], within: f64) {

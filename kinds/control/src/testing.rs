@@ -1,12 +1,17 @@
 //! For the tests: a node alone, and the answers of somebody else to the same question.
 
-use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
+#[path = "../../../tests/python/scipy.rs"]
+mod scipy;
 
-use serde_json::Value as Json;
+use std::time::Duration;
+
 use sinew_core::{Fault, NodeEntry, NodeFixture, Parameters};
 use sinew_spec::alone;
+
+pub(crate) use self::scipy::reference;
+
+/// Of the cycles of all nodes here.
+const PERIOD: Duration = Duration::from_millis(1);
 
 /// A node with default parameters but for `given` (name and value as in a spec), 1 ms.
 pub(crate) fn fixture(entry: &NodeEntry, given: &[(&str, &str)]) -> Result<NodeFixture, Fault> {
@@ -23,15 +28,7 @@ pub(crate) fn fixture_in(
     graph: &str,
 ) -> Result<NodeFixture, Fault> {
     let node = alone(entry.kind, given, graph).unwrap_or_else(|bad| panic!("{bad}"));
-    let parameters = Parameters {
-        kind: node.kind,
-        values: &node.values,
-        base: Path::new("."),
-        spans: &[],
-        period_ns: 1_000_000,
-        messages: vec![],
-        home: None,
-    };
+    let parameters = Parameters::alone(node.kind, &node.values, PERIOD);
     NodeFixture::new(&NodeEntry { kind: node.kind, ..*entry }, &parameters)
 }
 
@@ -42,47 +39,10 @@ pub(crate) fn tune(
     given: &[(&str, &str)],
 ) -> Result<u64, Fault> {
     let tuned = alone(entry.kind, given, "").unwrap_or_else(|bad| panic!("{bad}"));
-    let parameters = Parameters {
-        kind: tuned.kind,
-        values: &tuned.values,
-        base: Path::new(""),
-        spans: &[],
-        period_ns: 1_000_000,
-        messages: vec![],
-        home: None,
-    };
+    let parameters = Parameters::alone(tuned.kind, &tuned.values, PERIOD);
     let mut taken = Ok(());
     let counted = allocation_counter::measure(|| taken = node.tune(&parameters));
     taken.map(|()| counted.count_total)
-}
-
-/// What scipy answers: function `question` of a file in `tests/reference`,
-/// such as `filters.butterworth`, given `with`. `None`, and said,
-/// if there is no scipy here; in CI that is a failure.
-pub(crate) fn reference(question: &str, with: &Json) -> Option<Vec<f64>> {
-    let python = std::env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
-    let has = Command::new(&python).args(["-c", "import scipy"]).stderr(Stdio::null()).status();
-    if !has.is_ok_and(|status| status.success()) {
-        let lacks = format!(
-            "'{python}' cannot import scipy; install tests/python/requirements.txt, or name \
-             another in SINEW_TEST_PYTHON"
-        );
-        assert!(std::env::var_os("CI").is_none(), "{lacks}");
-        let _ = writeln!(std::io::stderr(), "skipped: {lacks}");
-        return None;
-    }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/ask.py");
-    let mut child = Command::new(&python)
-        .arg(script)
-        .arg(question)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("python starts");
-    write!(child.stdin.take().expect("piped"), "{with}").expect("python reads");
-    let output = child.wait_with_output().expect("python ends");
-    assert!(output.status.success(), "{question} failed");
-    Some(serde_json::from_slice(&output.stdout).expect("a list of numbers"))
 }
 
 /// Holds numbers against those of a reference: within 1e-9 of the greatest of them.

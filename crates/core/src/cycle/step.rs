@@ -142,13 +142,11 @@ pub(crate) struct Numbers {
 impl Step {
     /// Notes what there is to do around the node's work, once all of it is here.
     pub(crate) fn settled(mut self) -> Step {
-        let is_fed = !self.inputs.is_empty() || !self.guards.is_empty();
-        let is_heard = !self.outputs.is_empty() || !self.parts.is_empty();
-        let is_tuned = self.tuning.is_some();
-        self.around = [(Around::FED, is_fed), (Around::TUNED, is_tuned), (Around::HEARD, is_heard)]
-            .iter()
-            .filter(|row| row.1)
-            .fold(Around::default(), |all, row| Around(all.0 | row.0.0));
+        let so = |what: Around, is_so: bool| if is_so { what.0 } else { 0 };
+        let fed = so(Around::FED, !self.inputs.is_empty() || !self.guards.is_empty());
+        let tuned = so(Around::TUNED, self.tuning.is_some());
+        let heard = so(Around::HEARD, !self.outputs.is_empty() || !self.parts.is_empty());
+        self.around = Around(fed | tuned | heard);
         self
     }
 

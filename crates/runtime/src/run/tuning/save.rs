@@ -3,19 +3,15 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use sinew_spec::edit::{Change, Places, edit};
 
 use super::parts;
 use crate::replace::replace;
 
-/// Two that save at once must not read the same text.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// Writes values, `NODE.PARAMETER=VALUE` each, into the spec `file`. Blocks as the disk does.
+/// Writes values, `NODE.PARAMETER=VALUE` each, into the spec `file`; one at a time, for it reads
+/// what it changes. Blocks as the disk does.
 pub(super) fn to_spec(file: &Path, settings: &[String]) -> Result<(), String> {
-    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let say = |error: io::Error| error.to_string();
     let old = fs::read_to_string(file).map_err(say)?;
     let places = Places::of(&old).ok_or("it is no YAML any more")?;
