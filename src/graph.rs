@@ -31,12 +31,16 @@ pub(crate) struct GraphArgs {
     /// Prints the plan as one JSON object.
     #[arg(long, conflicts_with = "svg")]
     json: bool,
+    /// Prints the messages that cross the links as a header for C and C++.
+    #[arg(long, conflicts_with_all = ["svg", "json"])]
+    c: bool,
 }
 
 const EXAMPLES: &str = "Examples:
   sinew graph graphs/arm/arm.yaml
   sinew graph --svg arm.svg graphs/arm/arm.yaml
   sinew graph --json graphs/arm/arm.yaml | jq '.links[] | select(.fused | not)'
+  sinew graph --c graphs/axis/axis.yaml > messages.h
 
 Exit status: 0 good, 2 bad request or spec.";
 
@@ -62,6 +66,7 @@ pub(crate) fn run(arguments: &GraphArgs, nodes: &Kinds) -> ExitCode {
             }
         }
         Some(_) => print(&picture::svg(plan), ExitCode::SUCCESS),
+        None if arguments.c => print(&picture::c_header(plan), ExitCode::SUCCESS),
         None if arguments.json => print(&format!("{:#}\n", picture::json(plan)), ExitCode::SUCCESS),
         None => print(&picture::text(plan, columns().unwrap_or(WIDTH)), ExitCode::SUCCESS),
     }

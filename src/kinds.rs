@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use sinew_figures::wrap::wrap_narrow;
 use sinew_runtime::Kinds;
 use sinew_spec::catalogue::{
-    ANY_MESSAGE, Direction, Field, Form, Kind, NAMED_MESSAGE, PACKET, Parameter, Port, RunsIn, Unit,
+    ANY_MESSAGE, Direction, FLAG, Field, Form, Kind, MessageType, NAMED_MESSAGE, PACKET, Parameter,
+    Port, REAL, RunsIn, Unit, unit_of_name,
 };
 use sinew_spec::{expected, suggest};
 
@@ -99,6 +100,7 @@ fn show(kind: &Kind) -> String {
         write!(text, "\nruns {title}\n").expect("a string takes all");
     }
     section(&mut text, "ports", kind.ports.iter().map(port));
+    section(&mut text, "messages", kind_messages(kind).flat_map(message_fields));
     section(&mut text, "parameters", kind.parameters.iter().map(parameter));
     let signals = kind.signals.iter().map(|signal| {
         let count = if signal.count == 1 { String::new() } else { format!("[{}]", signal.count) };
@@ -140,9 +142,37 @@ fn message(port: &Port) -> String {
     }
 }
 
+/// The messages of its ports whose fields are not said by their names, each once.
+fn kind_messages(kind: &Kind) -> impl Iterator<Item = &'static MessageType> {
+    let mut seen = vec![REAL.hash, FLAG.hash];
+    let message = |port: &Port| port.message;
+    kind.ports.iter().map(message).filter(move |ty| {
+        let is_new = !seen.contains(&ty.hash);
+        seen.push(ty.hash);
+        is_new
+    })
+}
+
+/// A line for each field: what it is made of, and its unit or its words.
+fn message_fields(ty: &'static MessageType) -> impl Iterator<Item = (String, String)> {
+    ty.fields.iter().map(|field| {
+        let scalar = format!("{:?}", field.scalar).to_lowercase();
+        let count = if field.count == 1 { String::new() } else { format!("[{}]", field.count) };
+        let words: Vec<_> = field.labels.iter().copied().filter(|it| !it.is_empty()).collect();
+        let what = match words.is_empty() {
+            true => unit(unit_of_name(field.name).unwrap_or_default()),
+            false => format!(": {}", words.join(", ")),
+        };
+        (format!("{}.{}", ty.name, field.name), format!("{scalar}{count}{what}"))
+    })
+}
+
 fn port(port: &Port) -> (String, String) {
     let direction = if port.direction == Direction::In { "in " } else { "out" };
     let measured = match port.unit {
+        Unit::Any if matches!(port.form, Form::Each(_)) && port.message.hash == REAL.hash => {
+            " (unit by its name)".into()
+        }
         Unit::Any => String::new(),
         Unit::Of(unit) => self::unit(unit),
         Unit::As(other) => format!(" (unit of '{other}')"),
@@ -237,7 +267,9 @@ fn fields(port: &Port) -> Vec<Value> {
     }
     let field = |field: &Field| {
         let scalar = format!("{:?}", field.scalar).to_lowercase();
-        json!({"name": field.name, "type": scalar, "count": field.count})
+        json!({
+            "name": field.name, "type": scalar, "count": field.count, "labels": field.labels,
+        })
     };
     port.message.fields.iter().map(field).collect()
 }

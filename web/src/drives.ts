@@ -74,7 +74,7 @@ function worded(signal: SignalInfo, cell: HTMLElement): (value: number) => void 
   const word = make("span", { class: isBrake ? "brake" : "state" });
   cell.append(word);
   return (value) => {
-    const text = signal.labels[value] ?? "unknown";
+    const text = signal.labels[value] || "unknown";
     setText(word, text.replaceAll("_", " "));
     setState(word, isBrake ? text : tone(text));
   };

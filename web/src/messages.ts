@@ -73,7 +73,7 @@ export class MessagesPanel {
     for (const { info, row } of this.signals) {
       if (row.row.hidden || row.row.parentElement?.hidden) continue;
       const has_run = (threads[info.thread]?.cycle ?? -1) >= 0;
-      const texts = Array.from(signals.subarray(info.offset, info.offset + info.count), (value) => info.labels[value] ?? number(value));
+      const texts = Array.from(signals.subarray(info.offset, info.offset + info.count), (value) => info.labels[value] || number(value));
       setText(row.value, has_run ? list(texts, info.count) : NONE);
     }
   }
@@ -156,7 +156,7 @@ function aged(ms: number): string {
 
 function shown(field: FieldInfo, numbers: Float64Array): string {
   const all = numbers.subarray(field.offset, field.offset + field.shown);
-  const texts = Array.from(all, (value) => (field.scalar === "bool" ? String(value !== 0) : number(value)));
+  const texts = Array.from(all, (value) => (field.scalar === "bool" ? String(value !== 0) : field.labels[value] || number(value)));
   return list(texts, field.count);
 }
 

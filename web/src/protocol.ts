@@ -43,6 +43,7 @@ export interface FieldInfo {
   count: number;
   shown: number;
   offset: number;
+  labels: string[];
 }
 
 export interface PortInfo {

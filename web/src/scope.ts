@@ -179,7 +179,7 @@ export class ScopePanel {
   private figures(): void {
     this.picture?.traces.forEach((trace, at) => {
       const { figures, cursors, labels } = trace;
-      const one = (value: number | null | undefined) => (value === null || value === undefined ? NONE : (labels[value] ?? number(value)));
+      const one = (value: number | null | undefined) => (value === null || value === undefined ? NONE : (labels[value] || number(value)));
       const [a, b] = cursors?.values ?? [null, null];
       const texts = [one(now(trace)), one(figures?.min), one(figures?.max), one(figures?.mean), one(figures?.frequency_hz), one(a), one(b), one(cursors?.difference)];
       this.cells[at]?.forEach((cell, column) => setText(cell, texts[column] ?? NONE));

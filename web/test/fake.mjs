@@ -70,9 +70,9 @@ const STATES = ["not ready", "switch on disabled", "ready to switch on", "switch
 
 /** One whose messages come, an actuator's with its safe value, one that was never written. */
 function ports() {
-  const f64 = (name, unit, count, offset) => ({ name, scalar: "f64", unit, count, shown: Math.min(count, 16), offset });
+  const f64 = (name, unit, count, offset) => ({ name, scalar: "f64", unit, count, shown: Math.min(count, 16), offset, labels: [] });
   return [
-    { thread: 0, port: "ik.out", direction: "out", message: "Joints", others: ["ethercat.in"], fields: [f64("position_rad", "rad", 6, 0), f64("speed_m_per_s", "m/s", 1, 6)] },
+    { thread: 0, port: "ik.out", direction: "out", message: "Joints", others: ["ethercat.in"], fields: [f64("position_rad", "rad", 6, 0), f64("speed_m_per_s", "m/s", 1, 6), { ...f64("modes", "", 3, 25), scalar: "u8", labels: ["Off", "", "Heat"] }] },
     { thread: 1, port: "drives.in", direction: "in", message: "Real", others: ["ethercat.out"], fields: [f64("", "V", 1, 7)] },
     { thread: 0, port: "planner.command", direction: "in", message: "Order", others: ["dashboard.command"], fields: [{ ...f64("go", "", 1, 8), scalar: "bool" }, f64("many", "", 100, 9)] },
   ];
@@ -81,7 +81,7 @@ function ports() {
 /** The values of those ports at a time. */
 export function values(sequence, since_ms) {
   const ms = since_ms + 10_000;
-  const numbers = [...Array.from({ length: 6 }, (_, i) => Math.sin(ms / 900 + i)), 0.25, -1.5, 0, ...Array(16).fill(0)];
+  const numbers = [...Array.from({ length: 6 }, (_, i) => Math.sin(ms / 900 + i)), 0.25, -1.5, 0, ...Array(16).fill(0), 2, 1, 9];
   const frame = Buffer.alloc(16 + 3 * 16 + 8 * numbers.length);
   frame[0] = 3;
   frame[1] = 1;

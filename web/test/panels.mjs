@@ -24,6 +24,7 @@ await check("every field of every message is shown, with unit, age and state", a
   await until("values come", async () => (await row(page, "ik.out")).includes("new"));
   assert.match(await row(page, "position_rad"), /\[[−0-9., ]+\]\s+rad/);
   assert.match(await row(page, "speed_m_per_s"), /0\.25\s+m\/s/);
+  assert.match(await row(page, "modes"), /\[Heat, 1, 9\]/, "words of an enum, numbers that have none");
   assert.match(await row(page, "drives.in"), /−1\.5\s+V\s+■ safe value 2\.3 s old/);
   assert.match(await row(page, "planner.command"), /never written/);
   assert.match(await row(page, "many"), /–/);
@@ -36,12 +37,12 @@ await check("a filter leaves what has its words, a port with all its fields", as
   const page = await open(browser, address);
   await live(page);
   await page.fill("#messages-filter", "IK.OUT");
-  assert.equal((await rows(page)).length, 4, "the heads of the table and of the port, and two fields");
+  assert.equal((await rows(page)).length, 5, "the heads of the table and of the port, and three fields");
   await page.fill("#messages-filter", "m/s");
   assert.match((await rows(page)).join("\n"), /ik\.out[^]*speed_m_per_s/);
   assert.equal(await row(page, "position_rad"), "");
   await page.fill("#messages-filter", "there is no such word");
-  assert.equal(await said(page, "#messages-says"), "0 of 13 fields");
+  assert.equal(await said(page, "#messages-says"), "0 of 14 fields");
   await page.close();
 });
 

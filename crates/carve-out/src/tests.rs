@@ -151,8 +151,8 @@ fn garbage_is_read_as_nothing_or_as_something_within_bounds() {
 
 const FRAME: MessageType = {
     const FIELDS: &[Field] = &[
-        Field { name: "bytes", scalar: Scalar::U8, count: 188, offset: 0 },
-        Field { name: "length", scalar: Scalar::U32, count: 1, offset: 188 },
+        Field { name: "bytes", scalar: Scalar::U8, count: 188, offset: 0, labels: &[] },
+        Field { name: "length", scalar: Scalar::U32, count: 1, offset: 188, labels: &[] },
     ];
     let hash = type_hash("Frame", 192, FIELDS);
     MessageType { name: "Frame", size: 192, align: 4, fields: FIELDS, hash }

@@ -110,6 +110,9 @@ pub struct FieldLayout {
     pub count: u32,
     /// Bytes from the start of the message.
     pub offset: u32,
+    /// Words for its values 0, 1, 2 and so on, if it is an enum; empty where none has that number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
 }
 
 impl RunLayout {
@@ -215,11 +218,15 @@ fn signal(row: &Signal, first: &mut usize) -> SignalLayout {
 fn fields(port: &Port, part: Option<&MessagePart>, unit: Option<&String>) -> Vec<FieldLayout> {
     let place = |scalar| Scalar::ALL.iter().position(|one| *one == scalar).unwrap_or(0);
     let unit = unit.cloned().unwrap_or_default();
+    let words = |field: &Field| field.labels.iter().map(|&word| word.into()).collect();
     if let Some(part) = part {
+        let of_array = part.field.split('[').next();
+        let whole = port.message.fields.iter().find(|field| Some(field.name) == of_array);
+        let labels = whole.map(words).unwrap_or_default();
         let named = unit_of_name(&part.field).map(str::to_owned);
         let (scalar, offset) = (place(part.scalar), part.offset);
         let unit = named.unwrap_or(unit);
-        return vec![FieldLayout { name: String::new(), unit, scalar, count: 1, offset }];
+        return vec![FieldLayout { name: String::new(), unit, scalar, count: 1, offset, labels }];
     }
     let layout = |field: &Field| FieldLayout {
         name: field.name.into(),
@@ -227,6 +234,7 @@ fn fields(port: &Port, part: Option<&MessagePart>, unit: Option<&String>) -> Vec
         scalar: place(field.scalar),
         count: field.count,
         offset: field.offset,
+        labels: words(field),
     };
     match port.message.fields {
         [only] if only.count == 1 => {

@@ -120,7 +120,19 @@ macro_rules! message_item {
         pub enum $name { $($(#[$vdoc])* $variant = $value,)+ }
 
         impl $crate::Labels for $name {
-            const LABELS: &'static [&'static str] = &[$(stringify!($variant)),+];
+            const LABELS: &'static [&'static str] = {
+                const COUNT: usize = {
+                    let mut count = 0;
+                    $(if $value + 1 > count { count = $value + 1; })+
+                    count
+                };
+                const WORDS: [&str; COUNT] = {
+                    let mut words = [""; COUNT];
+                    $(words[$value] = stringify!($variant);)+
+                    words
+                };
+                &WORDS
+            };
 
             fn of(number: u8) -> Option<Self> {
                 $(if number == $name::$variant as u8 {
@@ -288,7 +300,10 @@ mod tests {
 
     #[test]
     fn a_number_that_no_value_of_an_enum_has_is_none() {
-        assert_eq!((Gears::TYPE.size, Gears::TYPE.fields[1].count), (4, 3));
+        let others = &Gears::TYPE.fields[1];
+        assert_eq!((Gears::TYPE.size, others.count, others.labels.len()), (4, 3, 256));
+        let words = [0, 5, 255, 256].map(|number| others.label(number));
+        assert_eq!(words, [None, Some("Fifth"), Some("Reverse"), None]);
         let mut written = Gears { now: Gear::Reverse.into(), ..Gears::default() };
         written.others[1] = Gear::Fifth.into();
         let mut bytes = [0; 4];

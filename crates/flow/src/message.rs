@@ -20,7 +20,7 @@ pub fn from_message(ty: &MessageType, bytes: &[u8]) -> Value {
         let step = field.scalar.bytes() as usize;
         let start = field.offset as usize;
         let all = &bytes[start..start + step * field.count as usize];
-        let mut values = all.chunks_exact(step).map(|bytes| read(field.scalar, bytes));
+        let mut values = all.chunks_exact(step).map(|bytes| read(field, bytes));
         let value = match field.count {
             1 => values.next().unwrap_or_default(),
             _ => Value::list(values),
@@ -67,12 +67,14 @@ fn write_field(field: &Field, value: &Value, bytes: &mut [u8]) -> Option<()> {
         return None;
     }
     let places = bytes[start..start + step * values.len()].chunks_exact_mut(step);
-    places.zip(values).try_for_each(|(place, value)| write(field.scalar, value, place))
+    places.zip(values).try_for_each(|(place, value)| write(field, value, place))
 }
 
 /// What a field takes, in words.
 fn expected(field: &Field) -> String {
+    let words: Vec<&str> = field.labels.iter().copied().filter(|it| !it.is_empty()).collect();
     let sort = match field.scalar {
+        _ if !words.is_empty() => format!("one of {}", words.join(", ")),
         Scalar::F32 | Scalar::F64 => "a finite number".to_owned(),
         Scalar::Bool => "true or false".to_owned(),
         other => {
@@ -117,11 +119,12 @@ fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-fn read(scalar: Scalar, bytes: &[u8]) -> Value {
+/// A number of an enum is its word, if a value has that number.
+fn read(field: &Field, bytes: &[u8]) -> Value {
     let mut word = [0; 16];
     word[..bytes.len()].copy_from_slice(bytes);
     let bits = i128::from_le_bytes(word);
-    match scalar {
+    match field.scalar {
         Scalar::F32 => Value::Number(f32::from_bits(bits as u32).into()),
         Scalar::F64 => Value::Number(f64::from_bits(bits as u64)),
         Scalar::Bool => Value::Bool(bits != 0),
@@ -129,18 +132,24 @@ fn read(scalar: Scalar, bytes: &[u8]) -> Value {
             let (min, max) = range(whole);
             // What is greater stands for a negative number.
             let value = if bits > max { bits - max + min - 1 } else { bits };
-            i64::try_from(value).map_or(Value::Number(value as f64), Value::Integer)
+            match u64::try_from(value).ok().and_then(|number| field.label(number)) {
+                Some(word) => Value::Text(ByteString::from_static(word)),
+                None => i64::try_from(value).map_or(Value::Number(value as f64), Value::Integer),
+            }
         }
     }
 }
 
-fn write(scalar: Scalar, value: &Value, place: &mut [u8]) -> Option<()> {
+/// An enum takes the word of a value or its number.
+fn write(field: &Field, value: &Value, place: &mut [u8]) -> Option<()> {
     let number = || match value {
         Value::Integer(value) => Some(*value as f64),
         Value::Number(value) => Some(*value),
         _ => None,
     };
-    let bits = match scalar {
+    let is_enum = !field.labels.is_empty();
+    let bits = match field.scalar {
+        _ if is_enum => i128::from(number_of(field, value)?),
         Scalar::F32 => {
             let number = number()? as f32;
             number.is_finite().then_some(i128::from(number.to_bits()))?
@@ -157,6 +166,17 @@ fn write(scalar: Scalar, value: &Value, place: &mut [u8]) -> Option<()> {
     };
     place.copy_from_slice(&bits.to_le_bytes()[..place.len()]);
     Some(())
+}
+
+/// The number of an enum's value.
+fn number_of(field: &Field, value: &Value) -> Option<u64> {
+    match value {
+        Value::Text(word) => {
+            let is_it = |label: &&str| !label.is_empty() && **label == **word;
+            field.labels.iter().position(is_it).map(|at| at as u64)
+        }
+        other => whole(other)?.try_into().ok().filter(|&number| field.label(number).is_some()),
+    }
 }
 
 #[cfg(test)]

@@ -129,12 +129,21 @@ pub struct Field {
     pub count: u32,
     /// Bytes from the start of the message.
     pub offset: u32,
+    /// If it is an enum, the word of each number at its place, from 0; empty where no value has it.
+    /// It is no part of the hash, as a unit is none: not all languages have words.
+    pub labels: &'static [&'static str],
 }
 
 impl Field {
     /// A field that is declared as a `T`.
     pub const fn of<T: FieldType>(name: &'static str, offset: u32) -> Field {
-        Field { name, scalar: T::SCALAR, count: T::COUNT, offset }
+        Field { name, scalar: T::SCALAR, count: T::COUNT, offset, labels: T::LABELS }
+    }
+
+    /// The word of a number that the field holds, if it is an enum and a value has that number.
+    pub fn label(&self, number: u64) -> Option<&'static str> {
+        let at = usize::try_from(number).ok()?;
+        self.labels.get(at).copied().filter(|word| !word.is_empty())
     }
 }
 
@@ -234,8 +243,7 @@ impl core::fmt::Debug for Bool {
     note = "declare it by `message! {{ pub enum {Self}: u8 {{ Off = 0, On = 1 }} }}`"
 )]
 pub trait Labels: Copy + Eq + core::fmt::Debug + 'static {
-    /// The names of all values, in the order of their declaration; where that counts from 0, each
-    /// at the place of its number.
+    /// The name of each value at the place of its number, from 0; empty where no value has it.
     const LABELS: &'static [&'static str];
     /// The value with this number.
     fn of(number: u8) -> Option<Self>;
@@ -303,11 +311,13 @@ impl<E> core::fmt::Debug for Label<E> {
 impl<E: Labels> FieldType for Label<E> {
     const SCALAR: Scalar = Scalar::U8;
     const COUNT: u32 = 1;
+    const LABELS: &'static [&'static str] = E::LABELS;
 }
 
 impl<E: Labels, const N: usize> FieldType for [Label<E>; N] {
     const SCALAR: Scalar = Scalar::U8;
     const COUNT: u32 = N as u32;
+    const LABELS: &'static [&'static str] = E::LABELS;
 }
 
 /// A Rust type that may stand in a message: a scalar or an array of scalars.
@@ -316,6 +326,8 @@ pub trait FieldType {
     const SCALAR: Scalar;
     /// How many of them.
     const COUNT: u32;
+    /// The words of its numbers, as [`Field::labels`].
+    const LABELS: &'static [&'static str] = &[];
 }
 
 macro_rules! scalars {

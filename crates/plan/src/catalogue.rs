@@ -21,7 +21,7 @@ pub static PACKET: MessageType = sign("packet");
 /// other end of its link.
 pub static ANY_MESSAGE: MessageType = sign("any message");
 
-const VALUE: Field = Field { name: "value", scalar: Scalar::F64, count: 1, offset: 0 };
+const VALUE: Field = Field { name: "value", scalar: Scalar::F64, count: 1, offset: 0, labels: &[] };
 const TRUTH: Field = Field { scalar: Scalar::Bool, ..VALUE };
 
 /// The message that is one number.
@@ -86,7 +86,8 @@ pub enum Form {
 /// What the number on a port is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// The table does not know.
+    /// The table does not know. A port that the graph names, and a field of a message, has the unit
+    /// that stands last in its name, as in `turn_rad`.
     Any,
     /// This, as in `rad/s`; the empty text is a number without a unit.
     Of(&'static str),

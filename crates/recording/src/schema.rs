@@ -13,8 +13,16 @@ pub(crate) fn schema_name(message: &MessageType) -> String {
 pub(crate) fn schema_text(message: &MessageType) -> String {
     let mut text = String::new();
     let mut names = Names::default();
+    let mut constants = Names::default();
     for field in message.fields {
-        field_line(&mut text, scalar_word(field.scalar), field.count, &names.field(field.name));
+        let (scalar, name) = (scalar_word(field.scalar), names.field(field.name));
+        // Readers take the constants that stand before a field of their type for its enum.
+        let words = field.labels.iter().enumerate().filter(|(_, word)| !word.is_empty());
+        for (number, word) in words {
+            let constant = constants.constant(&name, word);
+            writeln!(text, "{scalar} {constant}={number}").expect("a string takes all");
+        }
+        field_line(&mut text, scalar, field.count, &name);
     }
     text
 }
@@ -55,6 +63,12 @@ impl Names {
         self.once(words.collect::<Vec<_>>().join("_"), "f", "_")
     }
 
+    /// Of a value of an enum: `[A-Z][A-Z0-9_]*`, with the field's name before it.
+    fn constant(&mut self, field: &str, word: &str) -> String {
+        let words = words(word).collect::<Vec<_>>().join("_");
+        self.once(format!("{field}_{words}").to_ascii_uppercase(), "F", "_")
+    }
+
     /// Of a type: `[A-Z][A-Za-z0-9]*`.
     pub(crate) fn of_type(&mut self, name: &str) -> String {
         let capital = |word: &str| word[..1].to_ascii_uppercase() + &word[1..];
@@ -78,8 +92,9 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
 }
 
 #[cfg(test)]
+#[expect(unreachable_pub, reason = "`message!` declares public types")]
 mod tests {
-    use sinew_core::Message;
+    use sinew_core::{Message, message};
     use sinew_robot::messages::{AxisFeedback, Frame};
 
     use super::*;
@@ -91,6 +106,30 @@ mod tests {
         assert_eq!(schema_text(AxisFeedback::TYPE), text);
         assert_eq!(schema_name(Frame::TYPE), "sinew/msg/Frame");
         assert!(schema_text(Frame::TYPE).starts_with("uint8[184] bytes\nuint32 length\n"));
+    }
+
+    message! {
+        /// What an oven does.
+        pub enum Mode: u8 {
+            /// Nothing.
+            Off = 0,
+            /// It heats.
+            HeatUp = 2,
+        }
+        /// All of an oven.
+        pub struct Oven {
+            /// Now.
+            pub mode: Label<Mode>,
+            /// Before.
+            pub modes_before: [Label<Mode>; 2],
+        }
+    }
+
+    #[test]
+    fn the_words_of_an_enum_are_constants_before_its_field() {
+        let text = "uint8 MODE_OFF=0\nuint8 MODE_HEATUP=2\nuint8 mode\n\
+                    uint8 MODES_BEFORE_OFF=0\nuint8 MODES_BEFORE_HEATUP=2\nuint8[2] modes_before\n";
+        assert_eq!(schema_text(Oven::TYPE), text);
     }
 
     #[test]

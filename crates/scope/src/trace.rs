@@ -58,7 +58,8 @@ impl Trace {
     pub fn label(&self, value: f64) -> Option<&str> {
         let is_index = value >= 0.0 && value.fract() == 0.0;
         // A greater number than there are words has none.
-        is_index.then(|| self.labels.get(value as usize).map(String::as_str)).flatten()
+        let label = || self.labels.get(value as usize).map(String::as_str);
+        is_index.then(label).flatten().filter(|label| !label.is_empty())
     }
 }
 
@@ -243,7 +244,7 @@ fn of_port<'a>(
             name: element(&whole, at, count),
             unit: field.unit.clone(),
             doc: port.doc.clone(),
-            labels: vec![],
+            labels: field.labels.clone(),
             thread: thread.id(),
             source: Source::Message { tap, field: field.clone(), at: at as u32 },
         })

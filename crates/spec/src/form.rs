@@ -68,7 +68,12 @@ impl Shaped<'_, '_> {
                 let names = self.texts(parameter).iter().enumerate();
                 let port = |(at, name): (usize, &String)| {
                     check_name(self.named(parameter, at, name), "a port", self.fields.report);
-                    row(name.clone(), port.message)
+                    let row = row(name.clone(), port.message);
+                    // A single letter such as 'a' is no ampere.
+                    let is_number = port.message.hash == REAL.hash;
+                    let unit = unit_of_name(name).filter(|_| is_number && name.contains('_'));
+                    let unit = unit.map_or(row.rest.unit, Unit::Of);
+                    PortRow { rest: row.rest.unit(unit), ..row }
                 };
                 Some(names.map(port).collect())
             }

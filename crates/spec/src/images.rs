@@ -83,7 +83,8 @@ fn kind(record: ImageKind<'_>) -> Result<Kind, String> {
 fn port(kind: ImageKind<'_>, row: ImagePort<'_>) -> Result<Port, String> {
     let field = |field: ImageField<'_>| {
         let (name, scalar) = (text(field.name), field.scalar);
-        Field { name, scalar, count: field.count, offset: field.offset }
+        let (count, offset) = (field.count, field.offset);
+        Field { name, scalar, count, offset, labels: &[] }
     };
     let fields: &'static [Field] = row.fields().map(field).collect::<Vec<_>>().leak();
     let (name, size, hash) = (text(row.message()), row.size(), row.hash());

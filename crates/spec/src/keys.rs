@@ -28,6 +28,8 @@ pub const NAME_LEN_MAX: usize = 64;
 pub const MESSAGES_MAX: usize = 256;
 /// Most fields of a declared message.
 pub const FIELDS_MAX: usize = 256;
+/// Most words of an enum in a declared message: it is a byte.
+pub const LABELS_MAX: usize = 256;
 /// Longest array in a declared message.
 pub const ARRAY_MAX: u32 = 65_536;
 /// Most cycles that an actuator may go on without a fresh command.
@@ -184,8 +186,8 @@ pub(crate) static GRAPH: Table = Table {
             "messages",
             Shape::Messages,
             "Messages of this graph, each a mapping from fields to their types: f64, f32, bool, \
-             u8 to u64, i8 to i64, or an array such as f64[6]. The unit stands last in the name of \
-             a field.",
+             u8 to u64, i8 to i64, an array such as f64[6], or the list of an enum's words, which \
+             stand for 0, 1, 2 and so on. The unit stands last in the name of a field.",
         ),
         optional("hosts", MapOf(&HOST), "Machines that the graph runs on. Default: one."),
         optional("host", Name, "Host of domains that name none. Default: the only one."),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use sinew_plan::catalogue::{
-    Field, Kind, MessageType, Port, RunsIn, Scalar, TUNING_PORT, type_hash,
+    Field, Kind, MessageType, Parameter, Port, RunsIn, Scalar, TUNING_PORT, type_hash,
 };
 
 /// A port that is to be made: its name, and all else.
@@ -16,6 +16,8 @@ pub(crate) struct PortRow {
 
 static KINDS: LazyLock<Mutex<BTreeMap<String, &'static Kind>>> = LazyLock::new(Mutex::default);
 static MESSAGES: LazyLock<Mutex<BTreeMap<String, &'static MessageType>>> =
+    LazyLock::new(Mutex::default);
+static LABELS: LazyLock<Mutex<BTreeMap<String, &'static [&'static str]>>> =
     LazyLock::new(Mutex::default);
 static TUNING: LazyLock<Mutex<BTreeMap<&str, &'static Port>>> = LazyLock::new(Mutex::default);
 
@@ -39,18 +41,28 @@ pub(crate) struct Row<'a> {
     pub(crate) name: &'a str,
     pub(crate) scalar: Scalar,
     pub(crate) count: u32,
+    pub(crate) labels: &'static [&'static str],
 }
 
 /// Lays fields out as C does: with their places, the size and the alignment of the whole.
 pub(crate) fn lay_out<'a>(rows: &[Row<'a>]) -> (Vec<(&'a str, Field)>, u64, u32) {
     let (mut fields, mut end, mut align) = (Vec::new(), 0, 1);
-    for &Row { name, scalar, count } in rows {
+    for &Row { name, scalar, count, labels } in rows {
         let bytes = scalar.bytes();
         let offset = u64::next_multiple_of(end, bytes.into());
         (end, align) = (offset + u64::from(bytes * count), u32::max(align, bytes));
-        fields.push((name, Field { name: "", scalar, count, offset: offset as u32 }));
+        fields.push((name, Field { name: "", scalar, count, offset: offset as u32, labels }));
     }
     (fields, end.next_multiple_of(align.into()), align)
+}
+
+/// The words of an enum, which last.
+pub(crate) fn labels(words: &[&str]) -> &'static [&'static str] {
+    let mut made = LABELS.lock().unwrap_or_else(PoisonError::into_inner);
+    made.entry(words.join(" ")).or_insert_with(|| {
+        let word = |word: &&str| -> &'static str { String::leak((*word).to_owned()) };
+        words.iter().map(word).collect::<Vec<_>>().leak()
+    })
 }
 
 /// A message type of this name, size, alignment and fields.
@@ -77,9 +89,10 @@ pub(crate) fn message(
 /// Where nodes of a kind are tuned while they run, if they can be.
 pub(crate) fn tuning(kind: &'static Kind) -> Option<&'static Port> {
     let rows = kind.parameters.iter().filter(|row| row.tunable);
-    let rows =
-        rows.filter_map(|row| Some(Row { name: row.name, scalar: row.ty.scalar()?, count: 1 }));
-    let rows: Vec<Row<'_>> = rows.collect();
+    let row = |row: &'static Parameter| {
+        Some(Row { name: row.name, scalar: row.ty.scalar()?, count: 1, labels: &[] })
+    };
+    let rows: Vec<Row<'_>> = rows.filter_map(row).collect();
     if rows.is_empty() || kind.runs_in != RunsIn::Realtime {
         return None;
     }

@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 
 use sinew_plan::catalogue::{Kind, MESSAGE_SIZE_MAX, MessageType, Scalar};
-use sinew_plan::{Data, Entry};
+use sinew_plan::{Data, Entry, Item};
 
 use crate::diagnostic::Report;
 use crate::fields::{Fields, Named};
-use crate::keys::{ARRAY_MAX, FIELDS_MAX, MESSAGES_MAX, NAME_LEN_MAX};
+use crate::keys::{ARRAY_MAX, FIELDS_MAX, LABELS_MAX, MESSAGES_MAX, NAME_LEN_MAX};
 use crate::made::{self, Row, lay_out};
 use crate::nearest::suggest;
 use crate::value::scalar;
@@ -107,8 +107,8 @@ fn message(
     let mut known = Vec::new();
     for row in rows {
         good &= check(Named { text: &row.key, span: row.span }, "field", report);
-        match scalar_and_count(row, report) {
-            Some((scalar, count)) => known.push(Row { name: &row.key, scalar, count }),
+        match field(row, report) {
+            Some(field) => known.push(field),
             None => good = false,
         }
     }
@@ -144,8 +144,12 @@ fn is_alone(
     false
 }
 
-/// The type of a field: a word of [`TYPES`], or `f64[6]`.
-fn scalar_and_count(row: &Entry, report: &Report) -> Option<(Scalar, u32)> {
+/// A field: a word of [`TYPES`], `f64[6]`, or the words of an enum.
+fn field<'a>(row: &'a Entry, report: &Report) -> Option<Row<'a>> {
+    if let Data::List(words) = &row.value.data {
+        let labels = labels(row, words, report)?;
+        return Some(Row { name: &row.key, scalar: Scalar::U8, count: 1, labels });
+    }
     let text = scalar(&row.value, &row.key, report)?;
     let (word, count) = match text.strip_suffix(']').and_then(|text| text.split_once('[')) {
         Some((word, count)) => (word, count.parse().unwrap_or(0)),
@@ -160,32 +164,73 @@ fn scalar_and_count(row: &Entry, report: &Report) -> Option<(Scalar, u32)> {
         };
         report.error(row.value.span, format!("field '{}' cannot be '{text}'", row.key), help);
     }
-    good.map(|(_, scalar)| (*scalar, count))
+    good.map(|&(_, scalar)| Row { name: &row.key, scalar, count, labels: &[] })
+}
+
+/// The words of an enum, which stand for 0, 1, 2 and so on.
+fn labels(row: &Entry, words: &[Item], report: &Report) -> Option<&'static [&'static str]> {
+    if words.is_empty() || words.len() > LABELS_MAX {
+        let text = format!("field '{}' has {} words", row.key, words.len());
+        report.error(row.value.span, text, format!("give it 1 to {LABELS_MAX}: it is a byte"));
+        return None;
+    }
+    let (mut labels, mut good) = (Vec::<&str>::new(), true);
+    for item in words {
+        let Data::Scalar { text: word, .. } = &item.data else {
+            let text = format!("a word of field '{}' is a text, found {}", row.key, item.sort());
+            report.error(item.span, text, "write the enum's words, as in [off, heat]");
+            good = false;
+            continue;
+        };
+        let named = Named { text: word, span: item.span };
+        if TYPES.iter().any(|(name, _)| name == word) {
+            let text = format!("'{word}' is a type, and a list has the words of an enum");
+            let help = format!("write \"{word}[N]\" for an array of N, or words: [off, on]");
+            report.error(item.span, text, help);
+            good = false;
+        } else if labels.iter().any(|other| are_twins(other, word)) {
+            let text = format!("field '{}' has the word '{word}' twice", row.key);
+            let help = "each stands for another number; capitals and '_' do not tell them apart";
+            report.error(item.span, text, help);
+            good = false;
+        }
+        good &= is_shaped(named, "word of an enum", report);
+        labels.push(word);
+    }
+    good.then(|| made::labels(&labels))
 }
 
 /// Whether Rust, Python and C can take a name; reports one that they cannot.
 fn check(named: Named<'_>, what: &str, report: &Report) -> bool {
+    if is_reserved(named.text) {
+        let help = "Rust, Python or C keep this word for themselves; add the unit or another word \
+                    to it";
+        report.error(named.span, format!("a {what} cannot be named '{}'", named.text), help);
+        return false;
+    }
+    is_shaped(named, what, report)
+}
+
+/// Whether Rust, Python, C or C++ keep a word for themselves.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    RESERVED.lines().any(|reserved| reserved == word)
+}
+
+/// Whether a name has the signs that Rust, Python and C take; reports one that has not.
+fn is_shaped(named: Named<'_>, what: &str, report: &Report) -> bool {
     let Named { text, span } = named;
     let sign = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
     let shaped = text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.len() <= NAME_LEN_MAX
         && text.chars().all(sign)
         && !text.contains("__");
-    let reserved = RESERVED.lines().any(|word| word == text);
-    if !shaped || reserved {
+    if !shaped {
         let shown: String = text.chars().take(NAME_LEN_MAX).collect();
-        let help = match reserved {
-            true => {
-                "Rust, Python or C keep this word for themselves; add the unit or another word \
-                     to it"
-                    .to_owned()
-            }
-            false => format!(
-                "use 1 to {NAME_LEN_MAX} letters, digits and single '_', a letter first: Rust, \
-                 Python and C take it then"
-            ),
-        };
+        let help = format!(
+            "use 1 to {NAME_LEN_MAX} letters, digits and single '_', a letter first: Rust, Python \
+             and C take it then"
+        );
         report.error(span, format!("a {what} cannot be named '{shown}'"), help);
     }
-    shaped && !reserved
+    shaped
 }

@@ -105,7 +105,10 @@ fn shape(shape: &Shape) -> Json {
             "type": "object",
             "additionalProperties": {
                 "type": "object",
-                "additionalProperties": {"type": "string"},
+                "additionalProperties": {"anyOf": [
+                    {"type": "string"},
+                    {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                ]},
             },
         }),
         Shape::MapOfLists(inner) => {

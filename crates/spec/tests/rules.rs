@@ -8,10 +8,11 @@ use sinew_spec::catalogue_errors;
 
 use crate::kinds::{free, message};
 
-const FIELDS: &[Field] = &[Field { name: "value", scalar: Scalar::F64, count: 1, offset: 0 }];
+const FIELDS: &[Field] =
+    &[Field { name: "value", scalar: Scalar::F64, count: 1, offset: 0, labels: &[] }];
 const ODD: &[Field] = &[
-    Field { name: "a", scalar: Scalar::U32, count: 1, offset: 0 },
-    Field { name: "b", scalar: Scalar::F64, count: 2, offset: 4 },
+    Field { name: "a", scalar: Scalar::U32, count: 1, offset: 0, labels: &[] },
+    Field { name: "b", scalar: Scalar::F64, count: 2, offset: 4, labels: &[] },
 ];
 static NUMBER: MessageType = message("Number", 1, FIELDS);
 static OTHER: MessageType = message("Number", 2, FIELDS);

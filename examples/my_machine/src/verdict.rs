@@ -2,10 +2,8 @@
 //! block: many flows run at once.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
-use sinew_core::{Labels, Made, Parameters};
+use sinew_core::{Made, Parameters};
 use sinew_flow::{At, Error, FlowEntry, FlowNode, Make, Step, Value};
-
-use crate::oven::Mode;
 
 static VERDICT: Kind = Kind {
     ports: &[
@@ -19,7 +17,7 @@ static VERDICT: Kind = Kind {
     parameters: &[Parameter::new("ready_deg_c", ParameterType::Number { min: 0.0, max: 1000.0 })
         .unit("deg C")
         .doc("From here on it is ready.")],
-    ..Kind::flow("verdict", "Says in words what the oven does, and whether it is ready.")
+    ..Kind::flow("verdict", "Says what the oven does, and whether it is ready.")
 };
 
 const OUT: usize = VERDICT.output("out");
@@ -51,14 +49,10 @@ impl Verdict {
                 "temperature_deg_c: expected a number, got {sort}"
             )));
         };
-        let mode = match packet.field("mode")? {
-            Value::Integer(number) => u8::try_from(number).ok().and_then(Mode::of),
-            _ => None,
-        };
-        let mode = mode.map_or("unknown".into(), |mode| format!("{mode:?}"));
         Ok(Value::map([
             ("temperature_deg_c", Value::Number(temperature_deg_c)),
-            ("mode", Value::text(mode)),
+            // An enum's word; a number that no value has stays one.
+            ("mode", packet.field("mode")?),
             ("ready", Value::Bool(temperature_deg_c >= self.ready_deg_c)),
         ]))
     }

@@ -18,7 +18,7 @@
 
 enum sinew_scalar {
     SINEW_U8, SINEW_I8, SINEW_U16, SINEW_I16, SINEW_U32, SINEW_I32, SINEW_U64, SINEW_I64,
-    SINEW_F32, SINEW_F64
+    SINEW_F32, SINEW_F64, SINEW_BOOL
 };
 
 /* A field of a message. */

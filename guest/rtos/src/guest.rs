@@ -256,7 +256,13 @@ fn attach(
 fn hash_of(port: PortRecord<'static>) -> u32 {
     let fields: Vec<Field> = port
         .fields()
-        .map(|it| Field { name: it.name, scalar: it.scalar, count: it.count, offset: it.offset })
+        .map(|it| Field {
+            name: it.name,
+            scalar: it.scalar,
+            count: it.count,
+            offset: it.offset,
+            labels: &[],
+        })
         .collect();
     type_hash(port.message(), port.size(), &fields)
 }

@@ -71,6 +71,7 @@ macro_rules! answers {
                 scalar: <[u32; $size / 4] as FieldType>::SCALAR,
                 count: <[u32; $size / 4] as FieldType>::COUNT,
                 offset: 0,
+                labels: &[],
             }];
             const PAYLOAD: &MessageType = &payload(concat!("Payload", $size), $size, FIELDS);
             Kind {

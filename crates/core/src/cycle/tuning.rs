@@ -160,7 +160,7 @@ mod tests {
         ..Kind::new("tuned", RunsIn::Realtime, &[])
     };
     const fn field(name: &'static str, scalar: Scalar, offset: u32) -> Field {
-        Field { name, scalar, count: 1, offset }
+        Field { name, scalar, count: 1, offset, labels: &[] }
     }
     const FIELDS: &[Field] = &[
         field("fast", Scalar::Bool, 0),

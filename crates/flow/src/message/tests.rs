@@ -33,6 +33,44 @@ sinew_core::message! {
     }
 }
 
+sinew_core::message! {
+    /// What an oven does.
+    pub enum Mode: u8 {
+        /// Nothing.
+        Off = 0,
+        /// It heats.
+        Heat = 2,
+    }
+    /// All of an oven.
+    pub struct Oven {
+        /// Now.
+        pub mode: Label<Mode>,
+        /// Before.
+        pub before: [Label<Mode>; 2],
+    }
+}
+
+#[test]
+fn an_enum_is_its_word_and_takes_word_or_number() {
+    let word = |text: &'static str| Value::Text(ByteString::from_static(text));
+    let of = |mode: Value, before: [Value; 2]| {
+        let fields = [("mode", mode), ("before", Value::list(before))];
+        let map: Map = fields.into_iter().map(|(name, it)| (name.into(), it)).collect();
+        Value::Map(map.into())
+    };
+    let written = of(Value::Integer(2), [word("Off"), word("Heat")]);
+    let bytes = to_message(Oven::TYPE, &written).expect("all fit");
+    assert_eq!(bytes, [2, 0, 2]);
+    let json = |bytes: &[u8]| from_message(Oven::TYPE, bytes).to_json().expect("no stream");
+    assert_eq!(json(&bytes), serde_json::json!({"mode": "Heat", "before": ["Off", "Heat"]}));
+    // A peer may have written any number.
+    assert_eq!(json(&[1, 255, 0]), serde_json::json!({"mode": 1, "before": [255, "Off"]}));
+    for bad in [word("heat"), word(""), Value::Integer(1), Value::Integer(-1), Value::Null] {
+        let error = to_message(Oven::TYPE, &of(bad, [word("Off"), word("Off")])).expect_err("bad");
+        assert!(error.to_string().contains("must be one of Off, Heat, found "), "{error}");
+    }
+}
+
 const SORTS: Sorts = Sorts {
     a: 7,
     b: i64::MIN,

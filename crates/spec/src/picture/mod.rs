@@ -1,12 +1,14 @@
-//! A plan as a picture: [`svg`] for people, [`text`] for a terminal, and [`json`] for programs.
-//! Pure; what is drawn is only what the plan says.
+//! A plan as a picture: [`svg`] for people, [`text`] for a terminal, [`json`] for programs, and
+//! [`c_header`] for C. Pure; what is drawn is only what the plan says.
 
+mod header;
 mod json;
 mod layout;
 mod line;
 mod svg;
 mod text;
 
+pub use header::c_header;
 pub use json::json;
 use sinew_plan::duration_text;
 use sinew_plan::plan::{

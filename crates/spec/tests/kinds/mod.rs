@@ -19,8 +19,10 @@ pub(crate) const fn message(
     MessageType { name, size, align: 8, fields, hash: type_hash(name, size, fields) }
 }
 
-const SIX: &[Field] = &[Field { name: "position_rad", scalar: Scalar::F64, count: 6, offset: 0 }];
-const TEN: &[Field] = &[Field { name: "bytes", scalar: Scalar::U64, count: 10, offset: 0 }];
+const SIX: &[Field] =
+    &[Field { name: "position_rad", scalar: Scalar::F64, count: 6, offset: 0, labels: &[] }];
+const TEN: &[Field] =
+    &[Field { name: "bytes", scalar: Scalar::U64, count: 10, offset: 0, labels: &[] }];
 
 static POSE: MessageType = message("Pose", 6, SIX);
 pub(crate) static JOINTS: MessageType = message("Joints", 6, SIX);

@@ -6,7 +6,7 @@ use sinew_spec::Entry;
 use super::*;
 
 const fn field(name: &'static str, scalar: Scalar, count: u32, offset: u32) -> Field {
-    Field { name, scalar, count, offset }
+    Field { name, scalar, count, offset, labels: &[] }
 }
 
 const FIELDS: &[Field] = &[

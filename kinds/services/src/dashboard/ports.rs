@@ -87,6 +87,7 @@ fn fields(rows: &[FieldLayout], mut offset: usize) -> Vec<FieldInfo> {
             count,
             shown,
             offset: offset - shown,
+            labels: row.labels.clone(),
         }
     };
     rows.iter().map(field).collect()

@@ -352,6 +352,8 @@ pub struct FieldInfo {
     pub shown: usize,
     /// Place of its first number among those of values.
     pub offset: usize,
+    /// Words for its values 0, 1, 2 and so on, if it is an enum; empty where none has that number.
+    pub labels: Vec<String>,
 }
 
 /// A serial arm, from its URDF.

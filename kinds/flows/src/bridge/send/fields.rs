@@ -44,6 +44,9 @@ pub(super) fn check(
 /// The greatest number that a field can count to, as far as values go; `None` if it cannot count.
 pub(super) fn count_max(ty: &MessageType, name: &str) -> Option<u64> {
     let field = ty.fields.iter().find(|field| field.name == name && field.count == 1)?;
+    if !field.labels.is_empty() {
+        return None;
+    }
     match field.scalar {
         Scalar::U8 => Some(u8::MAX.into()),
         Scalar::U16 => Some(u16::MAX.into()),

@@ -14,7 +14,7 @@ use crate::messages::{Header, Twist, TwistStamped, Vector3};
 use crate::topics::inward::{INWARD, Inward};
 
 const FIELDS: &[Field] =
-    &[Field { name: "velocity_m_per_s", scalar: Scalar::F64, count: 3, offset: 0 }];
+    &[Field { name: "velocity_m_per_s", scalar: Scalar::F64, count: 3, offset: 0, labels: &[] }];
 static MESSAGE: MessageType =
     MessageType { name: "M", size: 24, align: 8, fields: FIELDS, hash: type_hash("M", 24, FIELDS) };
 

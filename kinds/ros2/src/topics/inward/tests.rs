@@ -54,7 +54,7 @@ fn a_trajectory_fills_its_room_or_gives_its_goal() {
 
 /// A message of eight numbers, of which this slot has the first.
 fn written(heard: Heard, slot: &'static [Slot], count: u32) -> Result<Vec<u8>, Refused> {
-    let field = Field { name: "a", scalar: Scalar::F64, count, offset: 0 };
+    let field = Field { name: "a", scalar: Scalar::F64, count, offset: 0, labels: &[] };
     let mapping = Mapping { slots: vec![places(&field).map(Some).collect()], points: 0 };
     let mut message = vec![0; 64];
     write(heard, &mapping, slot, &mut message).map(|()| message)
