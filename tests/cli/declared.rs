@@ -146,7 +146,7 @@ static const struct sinew_port port = { .name = "state", AXIS_STATE_PORT };
 
 int main(void)
 {
-    struct axis_state state = { .arrived = 1, .counts = { 1, 2, 3 }, .mode = AXIS_STATE_MODE_THERE };
+    struct axis_state state = { .counts = { 1, 2, 3 }, .mode = AXIS_STATE_MODE_THERE };
     const struct sinew_field *last = &port.fields[port.field_count - 1];
     const uint8_t *bytes = (const uint8_t *)&state;
     printf("%s %u %s %u", port.message, port.size, last->name, bytes[last->offset]);

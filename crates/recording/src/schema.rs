@@ -92,7 +92,6 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
 }
 
 #[cfg(test)]
-#[expect(unreachable_pub, reason = "`message!` declares public types")]
 mod tests {
     use sinew_core::{Message, message};
     use sinew_robot::messages::{AxisFeedback, Frame};

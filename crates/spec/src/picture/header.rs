@@ -14,16 +14,26 @@ use crate::messages::is_reserved;
 const PORT_FIELDS_MAX: usize = 20;
 const PORT_NAME_MAX: usize = 32;
 
+const HEAD: &str = r#"/* Messages of graph 'GRAPH' as they lie in memory, by 'sinew graph FILE --c'.
+ * MESSAGE_PORT is what the record of a kind in C says of a port, with sinew_guest.h:
+ * { SINEW_KIND, .ports = { { .name = "in", MESSAGE_PORT } } } */
+#ifndef GUARD
+#define GUARD
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define SINEW_HOLDS(what) static_assert(what, "as Sinew lays it out")
+#else
+#define SINEW_HOLDS(what) _Static_assert(what, "as Sinew lays it out")
+#endif
+"#;
+
 /// What crosses the links of a plan, by name, as C11 and C++11 read it.
 pub fn c_header(plan: &Plan) -> String {
     let guard = format!("SINEW_{}_H", upper(&plan.name));
-    let mut text = format!(
-        "/* Messages of graph '{}', as they lie in memory: 'sinew graph FILE --c' made this. */\n\
-         #ifndef {guard}\n#define {guard}\n\n#include <stddef.h>\n#include <stdint.h>\n\n\
-         #ifdef __cplusplus\n#define SINEW_HOLDS(what) static_assert(what, \"as Sinew lays it out\")\n\
-         #else\n#define SINEW_HOLDS(what) _Static_assert(what, \"as Sinew lays it out\")\n#endif\n",
-        plan.name
-    );
+    let mut text = HEAD.replace("GRAPH", &plan.name).replace("GUARD", &guard);
     for (name, ty) in messages(plan) {
         message(&mut text, &name, ty);
     }
@@ -89,7 +99,6 @@ fn port(text: &mut String, name: &str, ty: &MessageType) {
         let why = "too long for a port of a kind in C: sinew_guest.h";
         return line(text, &format!("/* {name} is {why} */"));
     }
-    line(text, "/* { SINEW_KIND, .ports = { { .name = \"...\", THIS } } } */");
     line(text, &format!("#define {}_PORT \\", upper(name)));
     let (size, align, count) = (ty.size, ty.align, ty.fields.len());
     let head = format!("    .message = \"{}\", .size = {size}, .align = {align}, \\", ty.name);
