@@ -530,7 +530,7 @@ impl Record {
     }
 
     /// From now on its cycles are of this life of the core.
-    pub(crate) fn begin_life(&mut self, life: u32) {
+    pub fn begin_life(&mut self, life: u32) {
         self.words[LIFE] = u64::from(life);
     }
 

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::series::{Capture, Captured, Times};
 
-/// Writes a capture as CSV: `time_s`, a column for each trace with its unit, and how many cycles
-/// are missing before the row. A row for each cycle; a cell is empty where the trace's thread has
+/// Writes a capture as CSV: `time_s`, a column for each trace with its unit, how many cycles are
+/// missing before the row, and the life of the core, the first one as 1. A row for each cycle; a cell is empty where the trace's thread has
 /// no cycle at that time, or the trace no finite value.
 ///
 /// # Errors
@@ -18,7 +18,7 @@ use crate::series::{Capture, Captured, Times};
 pub fn write_csv(capture: &Capture, to: &mut dyn Write) -> io::Result<()> {
     let titles: Vec<_> =
         capture.traces.iter().map(|captured| quoted(&captured.trace.title())).collect();
-    writeln!(to, "time_s,{},missing_cycles", titles.join(","))?;
+    writeln!(to, "time_s,{},missing_cycles,life", titles.join(","))?;
     let mut threads = threads(capture);
     while let Some(at_s) = threads.iter().filter_map(Row::at_s).min_by(f64::total_cmp) {
         write!(to, "{at_s}")?;
@@ -30,19 +30,20 @@ pub fn write_csv(capture: &Capture, to: &mut dyn Write) -> io::Result<()> {
                 _ => write!(to, ",")?,
             }
         }
-        let mut missing = 0;
+        let (mut missing, mut life) = (0, 0);
         for row in threads.iter_mut().filter(|row| row.at_s() == Some(at_s)) {
-            missing += row.times.missing_before(row.next).unwrap_or(0);
+            missing = row.times.missing_before(row.next).unwrap_or(0).saturating_add(missing);
+            life = row.times.lives[row.next].max(life);
             row.next += 1;
         }
-        writeln!(to, ",{missing}")?;
+        writeln!(to, ",{missing},{}", u64::from(life) + 1)?;
     }
     to.flush()
 }
 
 /// Writes a capture as MCAP: a topic `/node/signal` for each trace with its unit as metadata, and a
 /// message `{"value": ...}` for each cycle with a finite value, at its monotonic time. The first
-/// one after a gap says how many cycles are missing before it.
+/// one after a gap says how many cycles are missing before it, and the life of the core.
 ///
 /// # Errors
 /// Of what it is written to.
@@ -67,6 +68,7 @@ fn write_trace<W: Write + Seek>(
         "properties": {
             "value": {"type": "number", "description": trace.doc},
             "missing_cycles": {"type": "integer", "description": "gone before this one"},
+            "life": {"type": "integer", "description": "of the core, after a gap; the first is 1"},
         },
         "required": ["value"],
     });
@@ -84,6 +86,7 @@ fn write_trace<W: Write + Seek>(
         message.insert("value".into(), json!(value));
         if let Some(missing) = captured.times.missing_before(at) {
             message.insert("missing_cycles".into(), json!(missing));
+            message.insert("life".into(), json!(u64::from(captured.times.lives[at]) + 1));
         }
         let log_time = capture.zero_ns.wrapping_add((at_s * 1e9).round() as i64 as u64);
         let sequence = u32::try_from(at).unwrap_or(u32::MAX);

@@ -54,7 +54,7 @@ pub fn figures(captured: &Captured) -> Option<TraceFigures> {
 /// By the times at which it rises through its middle, between cycles on a straight line.
 fn frequency_hz(captured: &Captured, min: f64, max: f64) -> Option<f64> {
     let (middle, least) = ((min + max) / 2.0, (max - min) * TURN_HYSTERESIS);
-    if least <= 0.0 || !captured.times.missing.is_empty() {
+    if least <= 0.0 || !captured.times.is_whole() {
         return None;
     }
     let (mut was_below, mut before) = (false, None);

@@ -1,6 +1,7 @@
 //! The scope itself: keeps the last cycles of its traces, watches the trigger, makes captures.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -15,6 +16,9 @@ use crate::trigger::Watched;
 /// How much longer than its window a capture waits for a thread that brings no cycles: then it is
 /// done without them. By the time of the trigger's thread.
 const LAG_NS: u64 = 300_000_000;
+
+/// A core whose cycles do not come for so long, and for ten periods, has stopped or hangs.
+const SILENT_NS: u64 = 700_000_000;
 
 /// How long [`Sweep::Auto`] waits for a trigger at least.
 const AUTO_NS: u64 = 300_000_000;
@@ -71,6 +75,7 @@ struct Kept {
     traces: Vec<usize>,
     starts_ns: VecDeque<u64>,
     slots: VecDeque<u64>,
+    lives: VecDeque<u32>,
     values: Vec<VecDeque<f64>>,
     /// What each trace holds.
     held: Vec<f64>,
@@ -188,7 +193,7 @@ impl Scope {
 
     /// Cycles that were gone before they were read, of all threads, as far as is known.
     pub fn lost(&self) -> u64 {
-        self.threads.iter().map(|thread| thread.lost).sum()
+        self.threads.iter().fold(0, |sum, thread| sum.saturating_add(thread.lost))
     }
 
     /// How many times the core had been started anew, as the last record of the first trace's
@@ -234,6 +239,23 @@ impl Scope {
         Arc::new(self.cut(begin, begin, false))
     }
 
+    /// The window that begins at a time on the machine's monotonic clock, as far as it is kept.
+    pub fn window(&self, begin_ns: u64) -> Capture {
+        self.cut(begin_ns, begin_ns, false)
+    }
+
+    /// No cycle has come for so long. Whether that is longer than a core that runs would take; a
+    /// capture whose window is over by then is done as it is.
+    pub fn idle(&mut self, silent_ns: u64) -> bool {
+        let is_silent = silent_ns > SILENT_NS.max(self.period_ns.saturating_mul(10));
+        if is_silent && let State::Filling { zero_ns } = self.state {
+            let newest = self.threads.iter().filter_map(Kept::newest_ns).max().unwrap_or(0);
+            let end_ns = self.window_of(zero_ns).end;
+            self.look_whether_full(newest.saturating_add(silent_ns) >= end_ns);
+        }
+        is_silent
+    }
+
     /// No more cycles come: a capture that is not full is done as it is.
     pub fn end(&mut self) {
         self.look_whether_full(true);
@@ -266,8 +288,7 @@ impl Scope {
     /// Makes the capture once all threads have come to its end.
     fn look_whether_full(&mut self, is_end: bool) {
         let State::Filling { zero_ns } = self.state else { return };
-        let begin = zero_ns.saturating_sub(self.settings.before_ns());
-        let end = begin.saturating_add(self.settings.window_ns);
+        let Range { start: begin, end } = self.window_of(zero_ns);
         let is_past = |thread: &Kept, end| thread.newest_ns().is_some_and(|newest| newest >= end);
         let timer = self.timer();
         let is_full = is_end
@@ -280,6 +301,12 @@ impl Scope {
                 _ => State::Waiting { since_ns: end },
             };
         }
+    }
+
+    /// The time of a capture with its trigger there.
+    fn window_of(&self, zero_ns: u64) -> Range<u64> {
+        let begin = zero_ns.saturating_sub(self.settings.before_ns());
+        begin..begin.saturating_add(self.settings.window_ns)
     }
 
     fn keep(&mut self, capture: Capture) {
@@ -322,6 +349,7 @@ impl Kept {
             traces: Vec::new(),
             starts_ns: VecDeque::new(),
             slots: VecDeque::new(),
+            lives: VecDeque::new(),
             values: Vec::new(),
             held: Vec::new(),
             first: 0,
@@ -353,12 +381,13 @@ impl Kept {
             self.forget();
         }
         if let Some(cycles) = missing {
-            self.lost += cycles;
+            self.lost = self.lost.saturating_add(cycles);
             self.missing.push_back((self.first + self.starts_ns.len() as u64, cycles));
         }
         let slot = self.slots.back().map_or(0, |slot| slot.saturating_add(1));
         self.slots.push_back(slot.saturating_add(record.skipped()));
         self.starts_ns.push_back(record.start_ns());
+        self.lives.push_back(record.life());
         for (at, &trace) in self.traces.iter().enumerate() {
             if let Some(value) = traces[trace].value(record) {
                 self.held[at] = value;
@@ -374,7 +403,8 @@ impl Kept {
         let (life, number) = self.last?;
         if record.life() != life {
             self.held.fill(f64::NAN);
-            return Some(0);
+            // Each life counts its cycles from 0.
+            return Some(record.number());
         }
         match record.number().checked_sub(number.saturating_add(1)) {
             Some(0) => None,
@@ -386,6 +416,7 @@ impl Kept {
     fn drop_first(&mut self) {
         self.starts_ns.pop_front();
         self.slots.pop_front();
+        self.lives.pop_front();
         for values in &mut self.values {
             values.pop_front();
         }
@@ -399,6 +430,7 @@ impl Kept {
         self.first += self.starts_ns.len() as u64;
         self.starts_ns.clear();
         self.slots.clear();
+        self.lives.clear();
         self.values.iter_mut().for_each(VecDeque::clear);
         self.missing.clear();
     }
@@ -411,6 +443,7 @@ impl Kept {
         Times {
             at_s: self.starts_ns.range(from..until).map(|ns| after_s(*ns, zero_ns)).collect(),
             slots: self.slots.range(from..until).copied().collect(),
+            lives: self.lives.range(from..until).copied().collect(),
             period_s: self.period_ns as f64 / 1e9,
             missing: missing.collect(),
         }

@@ -29,7 +29,8 @@ impl NotShown {
 pub struct Missing {
     /// They are missing before this point of the series.
     pub before: usize,
-    /// How many; 0 if the core was started anew there, so that nobody knows.
+    /// How many. If the core was started anew there, those of its new life only: how many more the
+    /// old one had nobody knows.
     pub cycles: u64,
 }
 
@@ -41,6 +42,8 @@ pub struct Times {
     /// Its place on the thread's grid of periods: one more than that of the cycle before, and one
     /// more for each period that was skipped.
     pub slots: Vec<u64>,
+    /// In which life of the core it was: how often that had been started anew.
+    pub lives: Vec<u32>,
     /// The thread's nominal period, s.
     pub period_s: f64,
     /// Where cycles are missing, in their order.
@@ -50,7 +53,30 @@ pub struct Times {
 impl Times {
     /// Cycles that are missing, as far as is known.
     pub fn lost(&self) -> u64 {
-        self.missing.iter().map(|missing| missing.cycles).sum()
+        self.missing.iter().fold(0, |sum, missing| sum.saturating_add(missing.cycles))
+    }
+
+    /// How often the core was started anew between two of these cycles.
+    pub fn resets(&self) -> u32 {
+        let ends = self.lives.first().zip(self.lives.last());
+        ends.map_or(0, |(first, last)| last.saturating_sub(*first))
+    }
+
+    /// Whether each cycle follows the one before it; what is missing before the first says nothing.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.missing.iter().all(|missing| missing.before == 0)
+    }
+
+    /// That cycles of a trace of this name are missing, if so.
+    pub(crate) fn whole(&self, name: &str) -> Result<(), NotShown> {
+        if self.is_whole() {
+            return Ok(());
+        }
+        let lost = self.lost();
+        NotShown::because(match self.resets() {
+            0 => format!("{lost} cycles of '{name}' are missing in the capture; take another one"),
+            _ => "the core was started anew in the capture; take another one".into(),
+        })
     }
 
     /// Cycles that are missing before point `at`, if any are; 0 if nobody knows how many.
@@ -89,14 +115,8 @@ impl Captured {
     /// # Errors
     /// Cycles are missing, or have no value, or more than a twentieth of the periods were skipped.
     pub fn even(&self) -> Result<(Vec<f64>, usize), NotShown> {
-        let Times { slots, missing, .. } = &*self.times;
-        let name = &self.trace.name;
-        if !missing.is_empty() {
-            return NotShown::because(format!(
-                "{} cycles of '{name}' are missing in the capture; take another one",
-                self.times.lost()
-            ));
-        }
+        let (slots, name) = (&self.times.slots, &self.trace.name);
+        self.times.whole(name)?;
         if self.values.len() < 2 {
             return NotShown::because(format!("'{name}' has {} cycles here", self.values.len()));
         }
@@ -141,6 +161,11 @@ impl Capture {
     /// Its length.
     pub fn window_s(&self) -> f64 {
         self.until_s - self.from_s
+    }
+
+    /// How often the core was started anew in it.
+    pub fn resets(&self) -> u32 {
+        self.traces.iter().map(|captured| captured.times.resets()).max().unwrap_or(0)
     }
 
     /// Whether no trace has a value in it.

@@ -200,10 +200,7 @@ impl Path<'_> {
 
 fn whole(captured: &Captured) -> Result<(), NotShown> {
     let name = &captured.trace.name;
-    if !captured.times.missing.is_empty() {
-        let lost = captured.times.lost();
-        return NotShown::because(format!("{lost} cycles of '{name}' are missing in the capture"));
-    }
+    captured.times.whole(name)?;
     match captured.values.iter().position(|value| !value.is_finite()) {
         Some(at) => NotShown::because(format!("cycle {at} of '{name}' has no finite value")),
         None => Ok(()),

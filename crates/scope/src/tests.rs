@@ -38,11 +38,17 @@ fn scope(settings: ScopeSettings) -> Scope {
     Scope::new(&layout(), traces.concat(), settings).expect("good settings")
 }
 
-/// Feeds cycle `number`.
+/// Feeds cycle `number`, at its time.
 fn feed(scope: &mut Scope, number: u64, values: [f64; 3]) {
+    feed_at(scope, number, (0, number), values);
+}
+
+/// Feeds a cycle of a life, so many periods after the beginning.
+fn feed_at(scope: &mut Scope, periods: u64, (life, number): (u32, u64), values: [f64; 3]) {
     let thread = &layout().threads[0];
     let mut record: Record = thread.record();
-    let start_ns = 1_000_000_000 + number * PERIOD_NS;
+    record.begin_life(life);
+    let start_ns = 1_000_000_000 + periods * PERIOD_NS;
     record.head(&CycleHead { number, start_ns, ..CycleHead::default() }, &values);
     scope.take(thread.id(), &record);
 }
@@ -52,7 +58,8 @@ fn captured(values: Vec<f64>, period_s: f64) -> Captured {
     let trace = find(&layout(), "node.in_v").expect("it is there").remove(0);
     let count = values.len();
     let at_s = (0..count).map(|at| at as f64 * period_s).collect();
-    let times = Times { at_s, slots: (0..count as u64).collect(), period_s, missing: vec![] };
+    let (slots, lives) = ((0..count as u64).collect(), vec![0; count]);
+    let times = Times { at_s, slots, lives, period_s, missing: vec![] };
     Captured { trace, times: Arc::new(times), values }
 }
 
@@ -150,8 +157,84 @@ fn cycles_that_are_missing_are_counted_and_no_value_stands_in_for_them() {
     write_csv(&capture, &mut csv).expect("memory");
     let csv = String::from_utf8(csv).expect("text");
     let rows: Vec<_> = csv.lines().collect();
-    assert_eq!(rows[0], "time_s,node.in_v (V),node.out[0],node.out[1],missing_cycles");
-    assert!(rows.len() == 6 && rows[4].ends_with(",6,0,0,3"), "{csv}");
+    assert_eq!(rows[0], "time_s,node.in_v (V),node.out[0],node.out[1],missing_cycles,life");
+    assert!(rows.len() == 6 && rows[4].ends_with(",6,0,0,3,1"), "{csv}");
+}
+
+#[test]
+fn the_lives_of_a_core_are_told_apart() {
+    let trigger = Trigger { level: 5.0, ..Trigger::default() };
+    let window_ns = 100 * PERIOD_NS;
+    let settings = ScopeSettings { window_ns, pre: 0.5, sweep: Sweep::Single, trigger };
+    let mut scope = scope(settings);
+    (0..60).for_each(|number| feed(&mut scope, number, [1.0, number as f64, 0.0]));
+    // From 1 to 9, but not of one life: that is no edge. The first two cycles came too late.
+    (2..20).for_each(|number| feed_at(&mut scope, 80 + number, (1, number), [9.0, 0.0, 0.0]));
+    assert_eq!((scope.doing(), scope.life(), scope.lost()), (Doing::Waiting, 1, 2));
+    feed_at(&mut scope, 100, (1, 20), [1.0, 0.0, 0.0]);
+    (21..80).for_each(|number| feed_at(&mut scope, 80 + number, (1, number), [9.0, 0.0, 0.0]));
+    assert_eq!(scope.doing(), Doing::Done);
+    let capture = scope.capture();
+    let (first, second) = (&capture.traces[0], &capture.traces[1]);
+    assert_eq!(first.times.missing, [Missing { before: 9, cycles: 2 }]);
+    assert_eq!((capture.resets(), &first.times.lives[8..10]), (1, &[0, 1][..]));
+    assert_eq!((first.values[8], first.values[9]), (1.0, 9.0));
+    // What comes after is whole by itself.
+    let after = scope.window(1_000_000_000 + 81 * PERIOD_NS);
+    assert_eq!(after.traces[0].times.missing, [Missing { before: 0, cycles: 2 }]);
+    assert_eq!((after.resets(), spectrum(&after.traces[0]).is_ok()), (0, true));
+    let (before_s, after_s) = (first.times.at_s[8], first.times.at_s[9]);
+    assert_eq!(first.value_at((before_s + after_s) / 2.0), None);
+    assert_eq!(xy(first, second).iter().position(Option::is_none), Some(9));
+    assert_eq!(figures(first).expect("values").frequency_hz, None);
+    for error in [spectrum(first).map(|_| ()), step_response(first, 0.0, 0.02).map(|_| ())] {
+        assert!(error.is_err_and(|why| why.0.contains("the core was started anew")));
+    }
+    let mut csv = Vec::new();
+    write_csv(&capture, &mut csv).expect("memory");
+    let csv = String::from_utf8(csv).expect("text");
+    let rows: Vec<_> = csv.lines().collect();
+    assert!(rows[9].ends_with(",1,59,0,0,1") && rows[10].ends_with(",9,0,0,2,2"), "{csv}");
+}
+
+#[test]
+fn a_capture_whose_core_stops_is_done_when_its_window_is_over() {
+    let trigger = Trigger { level: 5.0, ..Trigger::default() };
+    let window_ns = 2000 * PERIOD_NS;
+    let mut scope = scope(ScopeSettings { window_ns, pre: 0.0, sweep: Sweep::Single, trigger });
+    assert!(!scope.idle(0) && scope.idle(u64::MAX));
+    (0..100).for_each(|at| feed(&mut scope, at, [if at < 50 { 0.0 } else { 9.0 }, 0.0, 0.0]));
+    // The core may start again meanwhile.
+    assert!(scope.idle(1900 * PERIOD_NS));
+    assert_eq!(scope.doing(), Doing::Filling);
+    scope.idle(2000 * PERIOD_NS);
+    let capture = scope.capture();
+    assert_eq!((scope.doing(), capture.triggered), (Doing::Done, true));
+    assert_eq!((capture.traces[0].values.len(), capture.window_s()), (50, 2.0));
+}
+
+#[test]
+fn a_column_is_empty_for_a_gap_of_any_length() {
+    // At the edge of a column, within one, two in one, and at the beginning.
+    for gaps in [vec![500], vec![505], vec![500, 505], vec![1]] {
+        let mut it = of(0.001, 1000, |t| (t * 1000.0).round());
+        let times = Arc::get_mut(&mut it.times).expect("its own");
+        times.missing = gaps.iter().map(|&at| Missing { before: at as usize, cycles: 1 }).collect();
+        let drawn = columns(&it, 0.0, 1.0, 50);
+        assert_eq!(drawn.iter().filter(|it| it.is_none()).count(), 1, "{gaps:?}: {drawn:?}");
+        let whole: Vec<_> = drawn.iter().flatten().collect();
+        let gap = f64::from(gaps[0]);
+        assert!(whole.iter().all(|it| it.min >= gap || it.max < gap), "{gaps:?}: {drawn:?}");
+        assert_eq!((whole[0].min, whole[whole.len() - 1].max), (0.0, 999.0));
+    }
+    // However many there are, a value stands two columns too late at most.
+    let mut it = of(0.001, 1000, |t| t);
+    Arc::get_mut(&mut it.times).expect("its own").missing =
+        (1..1000).map(|before| Missing { before, cycles: 1 }).collect();
+    for (at, column) in columns(&it, 0.0, 1.0, 50).iter().enumerate() {
+        let late_s = |value: f64| at as f64 * 0.02 - value;
+        assert!(column.is_none_or(|it| late_s(it.min) <= 0.041 && late_s(it.max) > -0.021));
+    }
 }
 
 #[test]

@@ -23,8 +23,6 @@ use super::scope_picture;
 const PICTURE_NS: u64 = 100_000_000;
 /// A picture that took long comes more seldom: a scope makes them at most a fifth of the time.
 const PAUSE_SHARE: u64 = 4;
-/// A running core whose cycles do not come for so long, or for ten periods, has ended.
-const SILENT_NS: u64 = 700_000_000;
 
 /// All of them.
 pub(super) struct Scopes {
@@ -195,9 +193,9 @@ impl Row {
     }
 
     /// Why nothing new comes, if nothing does.
-    fn ended(&self, is_running: bool, now_ns: u64) -> Option<String> {
+    fn ended(&mut self, is_running: bool, now_ns: u64) -> Option<String> {
         let silent_ns = now_ns.saturating_sub(self.heard_ns);
-        if silent_ns <= SILENT_NS.max(10 * self.scope.period_ns()) {
+        if !self.scope.idle(silent_ns) {
             return None;
         }
         let is_done = matches!(self.scope.settings().sweep, Sweep::Single)

@@ -19,7 +19,7 @@ use sinew_scope::{
     Cursors, Doing, FrequencyPoint, NotShown, ScopeSettings, StepResponse, TraceFigures,
 };
 
-/// Scopes of all viewers. One takes 2 MiB for each trace and 4 MiB for each thread at most.
+/// Scopes of all viewers. One takes 2 MiB for each trace and 5 MiB for each thread at most.
 pub const SCOPES_MAX: usize = 4;
 /// Traces of one.
 pub const SCOPE_TRACES_MAX: usize = 8;
