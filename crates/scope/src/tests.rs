@@ -333,7 +333,7 @@ fn a_frequency_response_is_that_of_scipy() {
     // What is not shown was not excited: there both say what their rounding makes of nothing.
     for (it, theirs) in ours.points.iter().zip(theirs.chunks(4)).filter(|(it, _)| it.shown) {
         let flat = [it.frequency_hz, it.gain_db, it.phase_deg, it.coherence];
-        hold("response", &flat, theirs, 1e-9 * 180.0);
+        hold("response", &flat, theirs, 1e-9);
     }
     let shown = ours.points.iter().filter(|it| it.shown).count();
     assert!((20..400).contains(&shown), "{shown} are shown; beyond the chirp is only noise");
