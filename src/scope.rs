@@ -127,7 +127,8 @@ fn show(source: &mut Source, scope: &mut Scope) -> Result<ExitCode, Failure> {
     let mut screen = ScopeScreen::open(&source.graph).map_err(cannot)?;
     loop {
         source.read(&mut |thread, record| scope.take(thread, record));
-        match screen.show(scope).map_err(cannot)? {
+        let silence = scope.idle(source.silent_ns()).then(|| source.why());
+        match screen.show(scope, silence.as_deref()).map_err(cannot)? {
             Some(ScopeWish::Quit) => return Ok(ExitCode::SUCCESS),
             Some(ScopeWish::Export(capture)) => screen.say(export(&source.graph, &capture)),
             None => {}
@@ -179,25 +180,28 @@ fn answer_once(
     scope: &mut Scope,
     chosen: &Chosen,
 ) -> Result<ExitCode, Failure> {
-    let is_there = take_one(args, source, scope)?;
-    let capture = scope.capture();
+    let Taken { capture, lacks } = take_one(args, source, scope)?;
     let written = write_files(&capture, args.csv.as_deref(), args.mcap.as_deref());
     written.map_err(Failure::run)?;
     let answer = answer::Reading { args, graph: &source.graph, capture: &capture, chosen };
     let text = match args.json {
-        true => format!("{:#}\n", answer.to_json(source.end_text())),
+        true => format!("{:#}\n", answer.to_json(lacks.as_deref())),
         false => answer.to_text(),
     };
     let status = print(&text, ExitCode::SUCCESS);
-    if is_there {
-        return Ok(status);
-    }
-    say(&format!("error: {}", source.end_text().unwrap_or_default()));
+    let Some(lacks) = lacks else { return Ok(status) };
+    say(&format!("error: {lacks}"));
     Ok(ExitCode::from(FAULTED))
 }
 
-/// Reads until the capture is there. Whether the run is, too.
-fn take_one(args: &ScopeArgs, source: &mut Source, scope: &mut Scope) -> Result<bool, Failure> {
+/// A capture, and why it is not whole, if the core stopped before its end.
+struct Taken {
+    capture: Arc<Capture>,
+    lacks: Option<String>,
+}
+
+/// Reads until the capture is there. A window goes on while the core stands: it may start again.
+fn take_one(args: &ScopeArgs, source: &mut Source, scope: &mut Scope) -> Result<Taken, Failure> {
     let window = Duration::from_nanos(scope.settings().window_ns);
     let begun = Instant::now();
     let limit = args.wait.saturating_add(window);
@@ -207,24 +211,33 @@ fn take_one(args: &ScopeArgs, source: &mut Source, scope: &mut Scope) -> Result<
             scope.take(thread, record);
             seen.take(record.start_ns());
         });
+        let silence = scope.idle(source.silent_ns()).then(|| source.silent_ns());
         let is_full = match scope.settings().sweep {
-            Sweep::Roll => seen.elapsed() >= window,
+            Sweep::Roll => seen.elapsed(silence) >= window,
             Sweep::Auto | Sweep::Normal => !scope.capture().is_empty(),
             Sweep::Single => scope.doing() == Doing::Done,
         };
         if is_full {
-            return Ok(true);
+            return Ok(Taken {
+                capture: seen.capture(scope),
+                lacks: silence.map(|_| source.why()),
+            });
         }
-        if !source.wait(SPACING)? {
+        let has_ended = !source.wait(SPACING)?;
+        let is_late = begun.elapsed() >= limit && seen.is_waiting(scope);
+        if has_ended {
             source.read(&mut |thread, record| scope.take(thread, record));
             scope.end();
-            return match scope.capture().is_empty() {
-                true => Err(Failure::run(source.end_text().unwrap_or_default())),
-                false => Ok(false),
+        }
+        if has_ended || is_late && silence.is_some() {
+            let (capture, why) = (scope.capture(), source.why());
+            return match capture.is_empty() {
+                true => Err(Failure::run(why)),
+                false => Ok(Taken { capture, lacks: Some(why) }),
             };
         }
-        if begun.elapsed() >= limit {
-            return Err(Failure::run(too_late(args, scope, &seen)));
+        if is_late {
+            return Err(Failure::run(too_late(args, scope)));
         }
     }
 }
@@ -242,19 +255,31 @@ impl Seen {
         self.last_ns = self.last_ns.max(start_ns);
     }
 
-    fn elapsed(&self) -> Duration {
-        let ns = self.first_ns.map_or(0, |first| self.last_ns.saturating_sub(first));
-        Duration::from_nanos(ns)
+    /// Since the first one, with a silence after the last one.
+    fn elapsed(&self, silence_ns: Option<u64>) -> Duration {
+        let until_ns = self.last_ns.saturating_add(silence_ns.unwrap_or(0));
+        Duration::from_nanos(self.first_ns.map_or(0, |first| until_ns.saturating_sub(first)))
+    }
+
+    /// Whether the capture has not begun.
+    fn is_waiting(&self, scope: &Scope) -> bool {
+        match scope.settings().sweep {
+            Sweep::Roll => self.first_ns.is_none(),
+            _ => scope.doing() == Doing::Waiting,
+        }
+    }
+
+    /// Without a trigger it begins with the first cycle.
+    fn capture(&self, scope: &Scope) -> Arc<Capture> {
+        match (scope.settings().sweep, self.first_ns) {
+            (Sweep::Roll, Some(first_ns)) => Arc::new(scope.window(first_ns)),
+            _ => scope.capture(),
+        }
     }
 }
 
-fn too_late(args: &ScopeArgs, scope: &mut Scope, seen: &Seen) -> String {
+fn too_late(args: &ScopeArgs, scope: &mut Scope) -> String {
     let wait_s = args.wait.as_secs_f64();
-    let Some(_) = seen.first_ns else {
-        return format!(
-            "no cycle within {wait_s} s: the core does not run; 'sinew top' says what it does"
-        );
-    };
     let trigger = scope.settings().trigger;
     let rolling = ScopeSettings { sweep: Sweep::Roll, ..*scope.settings() };
     let newest: Option<Arc<Capture>> = scope.set(rolling).ok().map(|()| scope.capture());

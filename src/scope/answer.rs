@@ -34,14 +34,15 @@ pub(super) fn list(layout: &RunLayout, traces: &[Trace]) -> Value {
 }
 
 impl Reading<'_> {
-    /// The object; `ended` is what to say of a run that ended meanwhile.
-    pub(super) fn to_json(&self, ended: Option<String>) -> Value {
+    /// The object; `ended` is what to say of a core that stopped meanwhile.
+    pub(super) fn to_json(&self, ended: Option<&str>) -> Value {
         let Capture { triggered, from_s, until_s, traces, .. } = self.capture;
         let mut object = json!({
             "graph": self.graph,
             "triggered": triggered,
             "from_s": from_s,
             "until_s": until_s,
+            "resets": self.capture.resets(),
             "traces": traces.iter().map(|it| json!({
                 "name": it.trace.name,
                 "unit": it.trace.unit,
@@ -82,8 +83,12 @@ impl Reading<'_> {
     pub(super) fn to_text(&self) -> String {
         let Capture { triggered, traces, .. } = self.capture;
         let how = if *triggered { "triggered" } else { "no trigger" };
-        let window = self.capture.window_s();
-        let mut text = format!("{}  {} s, {how}\n", printable(self.graph), short(window));
+        let window = short(self.capture.window_s());
+        let resets = match self.capture.resets() {
+            0 => String::new(),
+            resets => format!(", resets of the core: {resets}"),
+        };
+        let mut text = format!("{}  {window} s, {how}{resets}\n", printable(self.graph));
         let width = traces.iter().map(|it| it.trace.title().len()).max().unwrap_or(0);
         text += &format!(
             "{:<width$} {:>12} {:>12} {:>12} {:>12} {:>10} {:>8} {:>7}\n",

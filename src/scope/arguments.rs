@@ -116,8 +116,10 @@ q quits.
 
 A run without a dashboard, recorder or other observer leaves signals only; messages at ports stand
 in its records with 'sinew run --observe'.
+A core that is reset goes on as a new life; CSV has a column for it, and nothing joins two of them.
 Exit status: 0 good, also when the run has stopped while it was shown; 1 it faulted, does not
-answer, ended before a capture was whole, or no trigger came; 2 bad request, no such run or name.";
+answer, stood or ended before a capture was whole, or no trigger came; 2 bad request, no such run
+or name.";
 
 /// The trace of a trigger, and what an expression such as `NODE.SIGNAL > 0.5` says beside it.
 type NamedTrigger = (String, Option<(Slope, f64)>);

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sinew_control::client::{Connection, traces};
 use sinew_control::status::Status;
@@ -29,6 +29,8 @@ pub(super) struct Source {
     status: Status,
     fate: Fate,
     has_ended: bool,
+    /// When a cycle came last.
+    heard: Instant,
 }
 
 impl Source {
@@ -52,8 +54,9 @@ impl Source {
         let mut log = run.connection;
         // If it cannot be sent, nothing will come, and that is the end of the run.
         let _ = log.send(&Request::Log { after: 0, follow: true });
-        let (status, fate, has_ended) = (run.status, Fate::default(), false);
-        Ok(Source { layout, graph, name, threads, log, status, fate, has_ended })
+        let (fate, status, heard) = (Fate::of(&run.status), run.status, Instant::now());
+        let has_ended = false;
+        Ok(Source { layout, graph, name, threads, log, status, fate, has_ended, heard })
     }
 
     /// Hands every cycle since the last call to `each`, thread by thread.
@@ -61,6 +64,7 @@ impl Source {
         for (id, reader) in &mut self.threads {
             for _ in 0..RECORDS_PER_LOOK_MAX {
                 let Some(record) = reader.read() else { break };
+                self.heard = Instant::now();
                 each(*id, record);
             }
         }
@@ -71,7 +75,7 @@ impl Source {
     /// # Errors
     /// It says what nobody understands.
     pub(super) fn wait(&mut self, limit: Duration) -> Result<bool, Failure> {
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         while !self.has_ended {
             match self.log.next(Some(limit.saturating_sub(begun.elapsed()))) {
                 Ok(None) => self.has_ended = true,
@@ -88,15 +92,26 @@ impl Source {
         Ok(false)
     }
 
-    /// What to say of a run that has ended; `None` of one that has not.
-    pub(super) fn end_text(&self) -> Option<String> {
-        let text = || format!("{} has ended: {}", self.name, self.fate.text());
-        self.has_ended.then(text)
+    /// For how long no cycle has come.
+    pub(super) fn silent_ns(&self) -> u64 {
+        u64::try_from(self.heard.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Why no cycle comes. What matters most comes first: a terminal may cut the rest.
+    pub(super) fn why(&self) -> String {
+        let (name, fate) = (&self.name, self.fate.text());
+        match (self.has_ended, &self.fate.stop) {
+            (true, _) => format!("{name} has ended: {fate}"),
+            (false, Some(_)) => {
+                format!("the core has stopped ('sinew reset' starts it if it is held): {fate}")
+            }
+            (false, None) => format!("no cycle comes from {name}; 'sinew top' says what it does"),
+        }
     }
 
     /// Tells that it has ended: the exit status is that of the run.
     pub(super) fn ended(&self) -> Result<ExitCode, Failure> {
-        let text = self.end_text().unwrap_or_default();
+        let text = self.why();
         match self.fate.fault {
             Some(_) => Err(Failure::run(text)),
             None => Ok(print(&format!("{text}\n"), ExitCode::SUCCESS)),

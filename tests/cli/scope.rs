@@ -2,14 +2,35 @@
 
 use std::fs;
 
+use rustix::process::Signal;
+
 use crate::control::Place;
-use crate::program::{Running, calm, folder, graph_in, ours, wait_until};
+use crate::program::{Running, calm, folder, graph_in, ours, send, wait_until};
 
 fn axis(place: &Place, name: &str) -> (Running, String) {
+    place.run(&[&axis_graph(name, "")])
+}
+
+/// The axis, with a line before it.
+fn axis_graph(name: &str, before: &str) -> String {
     // Nothing here is about time: on a busy machine no cycle may be too late.
     let text = fs::read_to_string(ours("graphs/axis/axis.yaml")).expect("it is ours");
     let text = text.replace("consecutive_max: 50", "consecutive_max: 10000");
-    place.run(&[&graph_in(name, &text)])
+    graph_in(name, &format!("{before}\n{text}"))
+}
+
+/// Waits until a scope has the memory of the records.
+fn wait_for_scope(look: &Running) {
+    // It is heard of by nobody before it is ready.
+    wait_until("somebody looks", || {
+        fs::read_dir(format!("/proc/{}/fd", look.pid())).is_ok_and(|it| it.count() > 6)
+    });
+}
+
+fn wait_for_cycles(place: &Place, pid: &str) {
+    wait_until("there are cycles", || {
+        place.domain(pid, "control")["threads"][0]["cycles"].as_u64() > Some(100)
+    });
 }
 
 #[test]
@@ -34,7 +55,7 @@ fn a_capture_is_read_from_a_run_of_two_threads_with_messages_and_files() {
         assert!(cycles.is_some_and(|cycles| cycles > 10), "{json}");
     }
     let rows = fs::read_to_string(&csv).expect("a file");
-    let head = "time_s,pid.out (V),motor.current_a (A),missing_cycles";
+    let head = "time_s,pid.out (V),motor.current_a (A),missing_cycles,life";
     assert!(rows.starts_with(head) && rows.lines().count() > 20, "{rows}");
     assert!(fs::read(&mcap).expect("a file").starts_with(b"\x89MCAP0"));
     // The motor turns to and fro.
@@ -77,13 +98,96 @@ fn a_scope_on_a_run_that_ends_says_so_and_ends() {
     let place = Place::new("scope_end");
     let (running, pid) = axis(&place, "scope_axis_end");
     let look = place.start(&["scope", "pid.out", "--for", "100s", "--run", &pid]);
-    // It is heard of by nobody before it is ready; a run that is gone is an end as well.
-    wait_until("somebody looks", || {
-        fs::read_dir(format!("/proc/{}/fd", look.pid())).is_ok_and(|it| it.count() > 6)
-    });
+    wait_for_scope(&look);
     place.stop(running);
     let error = look.answer().ended_with(1).err;
+    // A run that is gone is an end as well.
     assert!(error.contains("has ended: stopped") || error.contains("ended before"), "{error}");
+}
+
+/// What a CSV says in its columns `wanted`, row by row.
+fn columns(csv: &str, wanted: &[&str]) -> Vec<Vec<f64>> {
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().expect("a head");
+    let places = wanted.iter().map(|name| head.iter().position(|it| it == name));
+    let places: Vec<_> = places.map(|place| place.expect("a column")).collect();
+    let number = |row: &Vec<&str>, at: usize| row[at].parse::<f64>().expect("a number");
+    lines.map(|row| places.iter().map(|&at| number(&row, at)).collect()).collect()
+}
+
+#[test]
+fn a_scope_goes_on_after_a_reset_and_tells_the_lives_of_the_core_apart() {
+    let place = Place::new("scope_reset");
+    let into = folder("scope_reset_files");
+    let [rows, csv] = ["rows.csv", "scope.csv"].map(|name| into.join(name).display().to_string());
+    let (running, pid) = place.run(&["--csv", &rows, &axis_graph("scope_reset", "hold: true")]);
+    wait_for_cycles(&place, &pid);
+    let arguments = ["scope", "pid.error", "--for", "100s", "--json", "--spectrum"];
+    let look = place.start(&[&arguments[..], &["--csv", &csv, "--run", &pid]].concat());
+    wait_for_scope(&look);
+    place.sinew(&["halt", &pid]).ended_with(0);
+    place.sinew(&["reset", &pid]).ended_with(0);
+    wait_for_cycles(&place, &pid);
+    place.stop(running);
+    // The window is not over: what there is comes, with the reason and the status for it.
+    let answer = look.answer().ended_with(1);
+    assert!(answer.err.contains("has ended: stopped"), "{}", answer.err);
+    let json = answer.json();
+    assert!(json["ended"].as_str().is_some_and(|text| text.contains("has ended")), "{json}");
+    assert_eq!(json["resets"], 1);
+    // What would join cycles of both lives is not shown.
+    let why = json["spectrum"][0]["not_shown"].as_str().expect("a reason");
+    assert!(why.contains("the core was started anew"), "{why}");
+    assert!(json["traces"][0]["figures"]["frequency_hz"].is_null(), "{json}");
+    // The run wrote the same cycles, by itself; each life counts its own.
+    let rows = fs::read_to_string(rows).expect("a file");
+    let is_control = |line: &&str| !line.starts_with("plant,");
+    let rows: Vec<_> = rows.lines().filter(is_control).collect();
+    let rows = columns(&rows.join("\n"), &["cycle", "pid.error"]);
+    let second = rows.iter().rposition(|row| row[0] == 0.0).expect("a first cycle");
+    let seen = fs::read_to_string(csv).expect("a file");
+    let seen = columns(&seen, &["pid.error", "missing_cycles", "life", "time_s"]);
+    assert!(seen.is_sorted_by(|one, next| one[3] < next[3] && one[2] <= next[2]));
+    for (life, written) in [(1.0, &rows[..second]), (2.0, &rows[second..])] {
+        let ours: Vec<_> = seen.iter().filter(|row| row[2] == life).collect();
+        // Of the first life it has the end, of the second one all, or says how many are missing.
+        let missing: f64 = ours.iter().map(|row| row[1]).sum();
+        let count = ours.len() as f64 + missing;
+        assert!(!ours.is_empty() && life == 1.0 || count == written.len() as f64, "{count}");
+        let from = written.len() - ours.len();
+        let is_same = ours.iter().zip(&written[from..]).all(|(our, row)| our[0] == row[1]);
+        assert!(missing > 0.0 || is_same, "life {life}");
+    }
+}
+
+#[test]
+fn a_scope_on_a_core_that_stands_shows_its_last_cycles_and_says_why_no_more_come() {
+    let place = Place::new("scope_held");
+    let (running, pid) = place.run(&[&axis_graph("scope_held", "hold: true")]);
+    wait_for_cycles(&place, &pid);
+    let control = place.domain(&pid, "control")["pid"].as_u64().expect("a process");
+    send(control as u32, Signal::KILL);
+    wait_until("it is held", || {
+        place.listed(running.pid()).is_some_and(|run| run["phase"] == "held")
+    });
+    let said = |error: &str| {
+        let parts = ["the core has stopped ('sinew reset'", "faulted: control: its process was"];
+        parts.iter().for_each(|part| assert!(error.contains(part), "{error}"));
+    };
+    let scope = ["scope", "pid.error", "--json", "--wait", "100ms", "--run", &pid];
+    let answer = place.sinew(&[&scope[..], &["--for", "1s"]].concat()).ended_with(1);
+    said(&answer.err);
+    said(answer.json()["ended"].as_str().expect("a reason"));
+    assert!(answer.json()["traces"][0]["figures"]["cycles"].as_u64() > Some(0));
+    // The past is no trigger.
+    let trigger = ["--trigger", "pid.error", "--level", "-99", "--slope", "above"];
+    let answer = place.sinew(&[&scope[..], &trigger].concat()).ended_with(1).json();
+    said(answer["errors"][0]["message"].as_str().expect("a reason"));
+    place.sinew(&["stop", &pid]).ended_with(1);
+    running.answer().ended_with(1);
+    let gone = place.sinew(&scope).ended_with(2).json();
+    let gone = gone["errors"][0]["message"].as_str().expect("a reason");
+    assert!(gone.contains(&format!("no run '{pid}'")), "{gone}");
 }
 
 #[test]

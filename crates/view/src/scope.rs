@@ -57,6 +57,8 @@ struct Look {
     chosen: usize,
     /// Where the cursors stand, as parts of the window, and which one moves.
     cursors: Option<([f64; 2], usize)>,
+    /// Why no cycle comes, if none does.
+    silence: Option<String>,
     /// The last thing to say.
     said: String,
 }
@@ -82,16 +84,18 @@ impl ScopeScreen {
         Ok(ScopeScreen { screen, signals, theme, look })
     }
 
-    /// Shows what a scope shows now, and obeys keys until it is time for the next picture; what
-    /// somebody wants beside that.
+    /// Shows what a scope shows now, and why no cycle comes, if none does; obeys keys until it is
+    /// time for the next picture; what somebody wants beside that.
     ///
     /// # Errors
     /// If the terminal is gone.
-    pub fn show(&mut self, scope: &mut Scope) -> io::Result<Option<ScopeWish>> {
+    pub fn show(
+        &mut self,
+        scope: &mut Scope,
+        silence: Option<&str>,
+    ) -> io::Result<Option<ScopeWish>> {
         let ScopeScreen { screen, theme, look, signals } = self;
-        if look.chosen == 0 && look.pane == Pane::Time && look.said.is_empty() {
-            look.said = "? shows the keys".into();
-        }
+        look.silence = silence.map(str::to_owned);
         let capture = scope.capture();
         screen.draw(|frame| draw(frame, scope, &capture, look, *theme))?;
         let mut limit = SPACING;

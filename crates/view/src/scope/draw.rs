@@ -16,6 +16,9 @@ use super::{Look, Pane};
 use crate::rows::printable;
 use crate::theme::Theme;
 
+/// A longer name moves its line's figures to the right.
+const NAME_WIDTH_MAX: usize = 30;
+
 /// Draws a moment.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
@@ -38,8 +41,10 @@ pub(super) fn draw(
         Pane::Time => over_time(frame, body, scope, capture, look, theme),
         _ => pane(frame, body, capture, look, theme),
     }
-    let lines: Vec<_> =
-        (0..capture.traces.len()).map(|at| legend_line(capture, at, look, theme)).collect();
+    let width = capture.traces.iter().map(|it| it.trace.name.chars().count()).max().unwrap_or(0);
+    let width = width.min(NAME_WIDTH_MAX);
+    let line = |at| legend_line(capture, at, width, look, theme);
+    let lines: Vec<_> = (0..capture.traces.len()).map(line).collect();
     frame.render_widget(Paragraph::new(lines), names);
     frame.render_widget(Line::styled(below(scope, capture, look), theme.dim()), foot);
 }
@@ -48,11 +53,12 @@ pub(super) fn draw(
 fn title(scope: &Scope, capture: &Capture, look: &Look) -> String {
     let settings = scope.settings();
     let doing = match scope.doing() {
+        Doing::Frozen => "FROZEN",
+        Doing::Done => "done, s: again",
+        _ if look.silence.is_some() => "NO CYCLES",
         Doing::Rolling => "rolling",
         Doing::Waiting => "waiting",
         Doing::Filling => "triggered",
-        Doing::Done => "done, s: again",
-        Doing::Frozen => "FROZEN",
     };
     let trigger = match settings.sweep {
         Sweep::Roll => String::new(),
@@ -96,16 +102,25 @@ fn below(scope: &Scope, capture: &Capture, look: &Look) -> String {
             read.apart_hz.map_or(String::new(), |hz| format!(", {} Hz", number(hz))),
         );
     }
+    if let Some(silence) = &look.silence {
+        return printable(silence);
+    }
     let life = match scope.life() {
         0 => String::new(),
-        life => format!("  the core was started anew {life} times"),
+        life => format!("  life {} of the core", u64::from(life) + 1),
     };
     let (from, until) = (seconds(capture.from_s), seconds(capture.until_s));
     format!("{from} to {until}{life}  ? keys, q quits")
 }
 
 /// Number, name, last value, scale.
-fn legend_line(capture: &Capture, at: usize, look: &Look, theme: Theme) -> Line<'static> {
+fn legend_line(
+    capture: &Capture,
+    at: usize,
+    width: usize,
+    look: &Look,
+    theme: Theme,
+) -> Line<'static> {
     let captured = &capture.traces[at];
     let trace = &captured.trace;
     let mark = if at == look.chosen { ">" } else { " " };
@@ -118,7 +133,7 @@ fn legend_line(capture: &Capture, at: usize, look: &Look, theme: Theme) -> Line<
             format!("{shown:>10} {:<6} {} .. {}{hz}", trace.unit, number(of.min), number(of.max))
         }
     };
-    let name = format!("{mark}[{}] {:<30} ", at + 1, printable(&trace.name));
+    let name = format!("{mark}[{}] {:<width$} ", at + 1, printable(&trace.name));
     Line::from(vec![Span::styled(name, ink(at, theme)), Span::raw(printable(&rest))])
 }
 

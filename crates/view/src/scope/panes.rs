@@ -5,8 +5,8 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Color;
 use ratatui::symbols::Marker;
 use ratatui::text::Line;
-use ratatui::widgets::Paragraph;
 use ratatui::widgets::canvas::{Canvas, Line as Stroke, Points};
+use ratatui::widgets::{Paragraph, Wrap};
 use sinew_scope::{
     Capture, Captured, FrequencyResponse, FrequencySettings, NotShown, Spectrum, StepResponse,
     WITHIN, frequency_response, spectrum, step_of, step_response, xy,
@@ -49,7 +49,7 @@ pub(super) fn pane(
         }
         Pane::Step => {
             let found = step(capture, first, chosen, look.chosen);
-            frame.render_widget(Paragraph::new(step_lines(chosen, &found)), area);
+            frame.render_widget(wrapped(step_lines(chosen, &found)), area);
         }
         Pane::Bode => draw_bode(frame, area, first, chosen, theme),
     }
@@ -71,7 +71,11 @@ fn picture(
     let lines = u16::try_from(text.len()).unwrap_or(u16::MAX);
     let [head, body] =
         Layout::vertical([Constraint::Length(lines), Constraint::Fill(1)]).areas(area);
-    frame.render_widget(Paragraph::new(text.into_iter().map(Line::from).collect::<Vec<_>>()), head);
+    let text = wrapped(text.into_iter().map(Line::from).collect());
+    if pictures.iter().all(|(points, _)| points.is_empty()) {
+        return frame.render_widget(text, area);
+    }
+    frame.render_widget(text, head);
     let areas = Layout::horizontal(vec![Constraint::Fill(1); pictures.len()]).split(body);
     for ((points, color), area) in pictures.iter().zip(areas.iter()) {
         let bounds = |of: fn(&(f64, f64)) -> f64| {
@@ -97,6 +101,10 @@ fn picture(
             });
         frame.render_widget(canvas, *area);
     }
+}
+
+fn wrapped(lines: Vec<Line<'_>>) -> Paragraph<'_> {
+    Paragraph::new(lines).wrap(Wrap { trim: false })
 }
 
 fn spectrum_text(chosen: &Captured, found: &Result<Spectrum, NotShown>) -> Vec<String> {
@@ -146,9 +154,10 @@ fn step(
 fn step_lines(chosen: &Captured, found: &Result<StepResponse, NotShown>) -> Vec<Line<'static>> {
     let unit = &chosen.trace.unit;
     let value = |value| printable(&format!("{} {unit}", number(value)));
+    let head = Line::from(format!("step response of {}", printable(&chosen.trace.title())));
     let rows = match found {
-        Err(why) => vec![(String::new(), why.to_string())],
-        Ok(found) => vec![
+        Err(why) => return vec![head, Line::from(why.to_string())],
+        Ok(found) => [
             ("begins at".into(), seconds(found.begin_s)),
             ("from".into(), value(found.initial)),
             ("to".into(), value(found.steady)),
@@ -161,7 +170,6 @@ fn step_lines(chosen: &Captured, found: &Result<StepResponse, NotShown>) -> Vec<
             ),
         ],
     };
-    let head = Line::from(format!("step response of {}", printable(&chosen.trace.title())));
     let line = |(what, text): (String, String)| Line::from(format!("  {what:<22} {text}"));
     [head].into_iter().chain(rows.into_iter().map(line)).collect()
 }

@@ -46,6 +46,19 @@ fn a_screen_of_80_by_24_has_picture_scale_and_keys() {
 }
 
 #[test]
+fn a_core_that_stands_is_said_on_top_and_below_until_somebody_looks_closer() {
+    let scope = scope();
+    let silence = Some("the core has stopped: faulted".to_owned());
+    let mut look = Look { graph: "g".into(), silence, ..Look::default() };
+    let text = drawn(&scope, &look, (80, 24));
+    assert!(text.starts_with("g  NO CYCLES  100 ms"), "{text}");
+    assert!(text.contains("the core has stopped: faulted"), "{text}");
+    look.cursors = Some(([0.2, 0.8], 0));
+    let text = drawn(&scope, &look, (80, 24));
+    assert!(text.contains("NO CYCLES") && text.contains("difference"), "{text}");
+}
+
+#[test]
 fn every_key_draws_something_on_every_size() {
     let mut scope = scope();
     let mut look = Look { graph: "g".into(), ..Look::default() };
