@@ -115,14 +115,13 @@ fn spectrum_text(chosen: &Captured, found: &Result<Spectrum, NotShown>) -> Vec<S
             let peak = |(hz, amplitude)| format!("{} Hz: {}", number(hz), number(amplitude));
             let peaks: Vec<_> = found.peaks(PEAKS).into_iter().map(peak).collect();
             let last = found.frequencies_hz.last().copied().unwrap_or(0.0);
-            vec![
-                format!(
-                    "spectrum of {name}, 0 to {} Hz, {} Hz apart, {DECADES} decades",
-                    number(last),
-                    number(found.resolution_hz)
-                ),
-                peaks.join("  "),
-            ]
+            let head = format!(
+                "spectrum of {name}, 0 to {} Hz, {} Hz apart, {DECADES} decades",
+                number(last),
+                number(found.resolution_hz)
+            );
+            // As many as 80 columns hold.
+            [head].into_iter().chain(peaks.chunks(3).map(|row| row.join("  "))).collect()
         }
     }
 }
@@ -189,24 +188,22 @@ fn draw_bode(frame: &mut Frame<'_>, area: Rect, input: &Captured, output: &Captu
         shown.map(|point| (point.frequency_hz.log10(), of(point))).collect()
     };
     let (gain, phase) = (curve(|point| point.gain_db), curve(|point| point.phase_deg));
-    let text = vec![head, extents(&found, &gain, &phase)];
+    let [extents, range] = extents(&found, &gain, &phase);
+    let text = vec![head, extents, range];
     picture(frame, area, text, &[(gain, color(0, theme)), (phase, color(1, theme))]);
 }
 
-fn extents(found: &FrequencyResponse, gain: &[(f64, f64)], phase: &[(f64, f64)]) -> String {
+fn extents(found: &FrequencyResponse, gain: &[(f64, f64)], phase: &[(f64, f64)]) -> [String; 2] {
     let over = |points: &[(f64, f64)]| {
         let low = points.iter().map(|point| point.1).fold(f64::MAX, f64::min);
         let high = points.iter().map(|point| point.1).fold(f64::MIN, f64::max);
         format!("{} .. {}", number(low), number(high))
     };
     let hz = |point: Option<&(f64, f64)>| point.map_or("-".into(), |it| number(10f64.powf(it.0)));
-    format!(
-        "gain {} dB, phase {} deg, {} to {} Hz (log), {} of {} frequencies",
-        over(gain),
-        over(phase),
-        hz(gain.first()),
-        hz(gain.last()),
-        gain.len(),
-        found.points.len()
-    )
+    let (from, until) = (hz(gain.first()), hz(gain.last()));
+    let (shown, all) = (gain.len(), found.points.len());
+    [
+        format!("gain {} dB, phase {} deg", over(gain), over(phase)),
+        format!("{from} to {until} Hz (log), {shown} of {all} frequencies"),
+    ]
 }
