@@ -13,7 +13,7 @@ use crate::answer::{BAD_REQUEST, print, refuse, say};
 use crate::steer::{halt, reset, restart, set, stop};
 use crate::{
     advise, check, doctor, drill, graph, guest, import, kinds, lab, list, log, new, replay, run,
-    scope, tap, test, top, tune,
+    scope, shell, tap, test, top, tune,
 };
 
 /// A dataflow runtime for machines: a fail-stop realtime core, services and links in one graph.
@@ -72,6 +72,8 @@ enum Command {
     Drill(drill::DrillArgs),
     Doctor(doctor::DoctorArgs),
     Tune(tune::TuneArgs),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 impl Command {
@@ -79,7 +81,8 @@ impl Command {
     /// not: it must work whatever somebody has just built.
     fn makes_nodes(&self) -> bool {
         use Command::{
-            Doctor, Halt, Import, List, Log, New, Reset, Restart, Scope, Set, Stop, Tap, Top,
+            Completions, Doctor, Halt, Import, List, Log, Man, New, Reset, Restart, Scope, Set,
+            Stop, Tap, Top,
         };
         !matches!(
             self,
@@ -96,6 +99,8 @@ impl Command {
                 | Stop(_)
                 | Doctor(_)
                 | Import(_)
+                | Completions(_)
+                | Man(_)
         )
     }
 }
@@ -156,6 +161,8 @@ pub fn main(nodes: &Kinds) -> ExitCode {
         Command::Drill(arguments) => drill::run(&arguments, nodes),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments, nodes),
+        Command::Completions(arguments) => shell::completions::<Arguments>(&arguments),
+        Command::Man(arguments) => shell::man::<Arguments>(&arguments),
     }
 }
 

@@ -31,6 +31,7 @@ mod reach;
 mod replay;
 mod run;
 mod scope;
+mod shell;
 mod signals;
 mod steer;
 mod tap;

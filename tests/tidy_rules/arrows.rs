@@ -287,7 +287,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         "src",
         &[
             &["answer", "duration", "part", "progress"],
-            &["doctor", "load", "reach", "signals"],
+            &["doctor", "load", "reach", "shell", "signals"],
             &["machine"],
             &[
                 "guest",
