@@ -105,7 +105,10 @@ fn show(kind: &Kind) -> String {
     let signals = kind.signals.iter().map(|signal| {
         let count = if signal.count == 1 { String::new() } else { format!("[{}]", signal.count) };
         let what = match signal.labels {
-            [] => unit(signal.unit),
+            [] => match signal.unit_as {
+                Some(port) => format!(" (unit of '{port}')"),
+                None => unit(signal.unit),
+            },
             labels => format!(" ({})", labels.join(", ")),
         };
         (format!("{}{count}", signal.name), format!("{}{what}", signal.doc))
@@ -208,8 +211,13 @@ fn example(kind: &Kind) -> String {
         RunsIn::Realtime => "    domain: control\n",
         _ => "    domain: services\n",
     };
-    for row in kind.parameters.iter().filter(|row| row.default.is_none()) {
-        writeln!(text, "    {}: ...  # {}", row.name, expected(row)).expect("a string takes all");
+    let is_shown = |row: &&Parameter| row.default.is_none() || !row.example.is_empty();
+    for row in kind.parameters.iter().filter(is_shown) {
+        let line = match row.example {
+            "" => format!("    {}: ...  # {}", row.name, expected(row)),
+            example => format!("    {}: {example}", row.name),
+        };
+        writeln!(text, "{line}").expect("a string takes all");
     }
     let safe: Vec<_> = kind.ports.iter().filter(|port| !port.safe.is_empty()).collect();
     for port in &safe {

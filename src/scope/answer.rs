@@ -167,11 +167,15 @@ fn shown(result: Result<Value, NotShown>) -> Value {
 }
 
 fn step_text(captured: &Captured, step: &Result<StepResponse, NotShown>) -> String {
-    let (name, unit) = (printable(&captured.trace.name), printable(&captured.trace.unit));
+    let name = printable(&captured.trace.name);
+    let unit = match printable(&captured.trace.unit) {
+        unit if unit.is_empty() => unit,
+        unit => format!(" {unit}"),
+    };
     match step {
         Err(why) => format!("step of {name}: {why}\n"),
         Ok(step) => format!(
-            "step of {name}: {} to {} {unit}, rise {} s, overshoot {} %, peak at {} s, settled \
+            "step of {name}: {} to {}{unit}, rise {} s, overshoot {} %, peak at {} s, settled \
              within {} % after {} s\n",
             short(step.initial),
             short(step.steady),

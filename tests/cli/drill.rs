@@ -76,6 +76,29 @@ fn a_drill_says_what_happened_and_leaves_nothing_behind() {
     assert!(page.contains("<h1>Sinew drill: ") && page.contains("id=\"report\""));
 }
 
+/// Whether the bar of two cycles is kept is not looked at here.
+#[test]
+fn machines_that_are_not_the_arm_end_safely() {
+    for (graph, node, ports) in [
+        ("axis", "pid", &["dashboard.listen='127.0.0.1:0'"][..]),
+        ("crane", "feedback", &["dashboard.listen='127.0.0.1:0'"]),
+        ("rover", "follower", &["dashboard.listen='127.0.0.1:0'", "listener.port=0"]),
+    ] {
+        let file = ours(&format!("graphs/{graph}/{graph}.yaml")).display().to_string();
+        let only = format!("node={node},fault=panic,kill");
+        let mut arguments = vec!["drill", &file, "--only", &only, "--json"];
+        arguments.extend(ports.iter().flat_map(|port| ["--set", port]));
+        let report = sinew(&arguments).json();
+        let rows = report["rows"].as_array().expect("a list");
+        assert_eq!(rows.len(), 2, "{graph}: {report}");
+        for row in rows {
+            let round = &row["rounds"][0];
+            assert!(round["proof"].is_string() && round["safe_ns"].is_u64(), "{graph}: {round}");
+            assert_eq!(round["left"], serde_json::json!([]), "{graph}: {round}");
+        }
+    }
+}
+
 #[test]
 fn two_graphs_are_drilled_side_by_side() {
     let (calm, arm) = (calm(), ours("graphs/arm/arm.yaml").display().to_string());

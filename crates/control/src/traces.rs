@@ -169,7 +169,15 @@ fn thread(plan: &Plan, id: ThreadId, units: &Units) -> ThreadLayout {
     let mut nodes = Vec::new();
     for &at in &planned.nodes {
         let node = &plan.nodes[at];
-        let signals = node.kind.signals.iter().map(|row| signal(row, &mut first)).collect();
+        let of_port = |name| {
+            let port = node.kind.ports.iter().position(|port| port.name == name)?;
+            units.0.get(&End { node: at, port })
+        };
+        let signals = node.kind.signals.iter().map(|row| {
+            let unit = row.unit_as.and_then(of_port).map_or(row.unit, String::as_str);
+            signal(row, unit, &mut first)
+        });
+        let signals = signals.collect();
         let ports = (0..node.kind.ports.len()).map(|port| {
             let end = End { node: at, port };
             let (from, part) = seen_at(plan, end);
@@ -202,13 +210,13 @@ fn seen_at(plan: &Plan, end: End) -> (End, Option<&MessagePart>) {
     fused.map_or((end, None), |link| (link.from, link.part.as_ref()))
 }
 
-fn signal(row: &Signal, first: &mut usize) -> SignalLayout {
+fn signal(row: &Signal, unit: &str, first: &mut usize) -> SignalLayout {
     let start = *first;
     *first += row.count;
     SignalLayout {
         name: row.name.into(),
         doc: row.doc.into(),
-        unit: row.unit.into(),
+        unit: unit.into(),
         first: start,
         count: row.count,
         labels: row.labels.iter().map(|&label| label.into()).collect(),

@@ -274,17 +274,25 @@ pub struct Parameter {
     pub default: Option<&'static str>,
     /// Whether it may change between two cycles of a run; see `Node::tune` of the core.
     pub tunable: bool,
+    /// Of one that the spec must give: a value for the example of its kind, written as in the spec;
+    /// empty if none is shown.
+    pub example: &'static str,
 }
 
 impl Parameter {
     /// One that the spec must give, without a unit; its sentence is still to come.
     pub const fn new(name: &'static str, ty: ParameterType) -> Parameter {
-        Parameter { name, doc: "", unit: "", ty, default: None, tunable: false }
+        Parameter { name, doc: "", unit: "", ty, default: None, tunable: false, example: "" }
     }
 
     /// The same with a default, written as in the spec.
     pub const fn or(self, default: &'static str) -> Parameter {
         Parameter { default: Some(default), ..self }
+    }
+
+    /// The same with a value for the example of its kind, written as in the spec.
+    pub const fn such_as(self, example: &'static str) -> Parameter {
+        Parameter { example, ..self }
     }
 
     /// The same with a unit.
@@ -328,6 +336,8 @@ pub struct Signal {
     pub count: usize,
     /// Not empty: the number is an index into these words (a state).
     pub labels: &'static [&'static str],
+    /// The port whose unit it has, where that depends on the graph.
+    pub unit_as: Option<&'static str>,
 }
 
 impl Signal {
@@ -338,7 +348,12 @@ impl Signal {
         unit: &'static str,
         count: usize,
     ) -> Signal {
-        Signal { name, doc, unit, count, labels: &[] }
+        Signal { name, doc, unit, count, labels: &[], unit_as: None }
+    }
+
+    /// The same, in the unit of the number at this port.
+    pub const fn unit_as(self, port: &'static str) -> Signal {
+        Signal { unit_as: Some(port), ..self }
     }
 
     /// The same, whose number is an index into these words.

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::series::{Capture, Captured, Times};
 
 /// Writes a capture as CSV: `time_s`, a column for each trace with its unit, how many cycles are
-/// missing before the row, and the life of the core, the first one as 1. A row for each cycle; a cell is empty where the trace's thread has
-/// no cycle at that time, or the trace no finite value.
+/// missing before the row, and the life of the core, the first one as 1. A row for each cycle; a
+/// cell is empty where the trace's thread has no cycle at that time, or the trace no finite value.
 ///
 /// # Errors
 /// Of what it is written to.

@@ -65,7 +65,9 @@ pub fn step_of(input: &Captured) -> Result<f64, NotShown> {
     };
     if most - tenth >= STEP_CYCLES_MAX {
         let s = input.times.at_s[most] - input.times.at_s[tenth];
-        return NotShown::because(format!("the input '{name}' takes {s} s to move: it is no step"));
+        return NotShown::because(format!(
+            "the input '{name}' takes {s:.4} s to move: it is no step"
+        ));
     }
     let strays = |values: &[f64], to: f64| values.iter().any(|it| (part(*it) - to).abs() > 0.1);
     if strays(&input.values[..tenth], 0.0) || strays(&input.values[most..], 1.0) {

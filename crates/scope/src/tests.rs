@@ -168,7 +168,7 @@ fn the_lives_of_a_core_are_told_apart() {
     let settings = ScopeSettings { window_ns, pre: 0.5, sweep: Sweep::Single, trigger };
     let mut scope = scope(settings);
     (0..60).for_each(|number| feed(&mut scope, number, [1.0, number as f64, 0.0]));
-    // From 1 to 9, but not of one life: that is no edge. The first two cycles came too late.
+    // From 1 to 9, but not of one life: that is no rise. The first two cycles came too late.
     (2..20).for_each(|number| feed_at(&mut scope, 80 + number, (1, number), [9.0, 0.0, 0.0]));
     assert_eq!((scope.doing(), scope.life(), scope.lost()), (Doing::Waiting, 1, 2));
     feed_at(&mut scope, 100, (1, 20), [1.0, 0.0, 0.0]);
@@ -215,7 +215,7 @@ fn a_capture_whose_core_stops_is_done_when_its_window_is_over() {
 
 #[test]
 fn a_column_is_empty_for_a_gap_of_any_length() {
-    // At the edge of a column, within one, two in one, and at the beginning.
+    // At the end of a column, within one, two in one, and at the beginning.
     for gaps in [vec![500], vec![505], vec![500, 505], vec![1]] {
         let mut it = of(0.001, 1000, |t| (t * 1000.0).round());
         let times = Arc::get_mut(&mut it.times).expect("its own");

@@ -29,7 +29,8 @@ const TYPES: [(&str, Scalar); 11] = [
     ("i64", Scalar::I64),
 ];
 
-/// Words that Rust, Python, C or C++ keep for themselves, and so no name of a message or field.
+/// Words that Rust, Python, C or C++ keep for themselves, and so no name of a message or field; and
+/// macros that compilers of C or its first headers define, which would take the place of a name.
 const RESERVED: &str = include_str!("reserved.txt");
 
 /// The messages that a graph declares.

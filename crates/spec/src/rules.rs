@@ -198,7 +198,12 @@ fn is_range(min: f64, max: f64) -> bool {
 
 fn of_signal(kind: &Kind, signal: &Signal) -> Vec<String> {
     let name = bad_name("has a name that cannot be written: it", signal.name);
+    let has_unit = match signal.unit_as {
+        Some(port) => kind.ports.iter().any(|it| it.name == port),
+        None => true,
+    };
     let rest = broken([
+        (!has_unit, "takes its unit from a port that the kind lacks"),
         (signal.count == 0, "shows no number; its count is 1 or more"),
         (kind.runs_in != RunsIn::Realtime, "is never shown: only realtime nodes have signals"),
     ]);

@@ -41,8 +41,11 @@ const INFO: Kind = Kind {
         Port::output("out", "What passes.", Real::TYPE).unit(Unit::As("in")),
     ],
     parameters: &[
-        Parameter::new("shape", SHAPE).doc("What it does with what is slow and fast."),
+        Parameter::new("shape", SHAPE)
+            .such_as("lowpass")
+            .doc("What it does with what is slow and fast."),
         Parameter::new("frequency_hz", ParameterType::Number { min: 0.0, max: 1e6 })
+            .such_as("20")
             .or("0")
             .unit("Hz")
             .doc("Where the shape has its corner or its middle; needed but for 'coefficients'.")

@@ -13,6 +13,7 @@ const INFO: Kind = Kind {
     ports: &[Port::output("out", "The number.", Real::TYPE).unit(Unit::Parameter("unit"))],
     parameters: &[
         Parameter::new("value", ParameterType::Number { min: -1e12, max: 1e12 })
+            .such_as("2.5")
             .doc("The number.")
             .tunable(),
         Parameter::new("unit", ParameterType::Text).or("").doc("What it is measured in."),

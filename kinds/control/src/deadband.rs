@@ -21,6 +21,7 @@ const INFO: Kind = Kind {
     ],
     parameters: &[
         Parameter::new("width", ParameterType::Number { min: 0.0, max: 1e12 })
+            .such_as("0.1")
             .doc("From one end of the band to the other.")
             .tunable(),
         Parameter::new("center", ParameterType::Number { min: -1e12, max: 1e12 })

@@ -25,6 +25,7 @@ const INFO: Kind = Kind {
         Port::output("out", "How fast, in the unit of 'in' per s.", Real::TYPE),
     ],
     parameters: &[Parameter::new("time_constant_s", ParameterType::Number { min: 0.0, max: 1e6 })
+        .such_as("0.01")
         .unit("s")
         .doc("After so long it shows 63 % of a new rate of change; 0: no smoothing.")
         .tunable()],

@@ -30,9 +30,11 @@ const INFO: Kind = Kind {
     ],
     parameters: &[
         Parameter::new("inputs", ParameterType::Texts { max: INPUTS_MAX })
+            .such_as("[a, b]")
             .or("[]")
             .doc("Names of the inputs: letters, digits and '_'."),
         Parameter::new("expression", ParameterType::Text)
+            .such_as("'2 * (a - b)'")
             .doc("The formula, such as 'if(enable, gain * (a - b), 0)'."),
         Parameter::new("unit", ParameterType::Text).or("").doc("What the result is measured in."),
     ],

@@ -24,8 +24,12 @@ const INFO: Kind = Kind {
         Port::output("out", "Whether it is high.", Flag::TYPE),
     ],
     parameters: &[
-        Parameter::new("rises_above", ANY).doc("Above this it becomes true.").tunable(),
+        Parameter::new("rises_above", ANY)
+            .such_as("80")
+            .doc("Above this it becomes true.")
+            .tunable(),
         Parameter::new("falls_below", ANY)
+            .such_as("75")
             .doc("Below this it becomes false; not above 'rises_above'.")
             .tunable(),
         Parameter::new("initial", ParameterType::Bool).or("false").doc("What it says at first."),

@@ -29,6 +29,7 @@ const INFO: Kind = Kind {
     ],
     parameters: &[
         Parameter::new("cutoff_hz", ParameterType::Number { min: 1e-6, max: 1e6 })
+            .such_as("20")
             .unit("Hz")
             .doc("Of what is faster, less than 1/sqrt(2) passes.")
             .tunable(),

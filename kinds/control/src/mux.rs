@@ -28,6 +28,7 @@ const INFO: Kind = Kind {
     ],
     parameters: &[
         Parameter::new("message", ParameterType::Text)
+            .such_as("axis")
             .doc("The message, by its name under 'messages' of the graph."),
         Parameter::new("waits_for", ParameterType::Choice(&[ANY, ALL]))
             .or(ANY)

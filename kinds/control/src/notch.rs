@@ -31,6 +31,7 @@ const INFO: Kind = Kind {
     ],
     parameters: &[
         Parameter::new("frequency_hz", ParameterType::Number { min: 1e-6, max: 1e6 })
+            .such_as("50")
             .unit("Hz")
             .doc("What is taken out.")
             .tunable(),

@@ -68,7 +68,8 @@ const INFO: Kind = Kind {
         Port::output("out", "To the actuator.", Real::TYPE).unit(Unit::Parameter("unit")),
     ],
     parameters: &[
-        number("kp", -1e9, 1e9, "Proportional gain, out per measured; negative: acts in reverse."),
+        number("kp", -1e9, 1e9, "Proportional gain, out per measured; negative: acts in reverse.")
+            .such_as("2"),
         number("ki", -1e9, 1e9, "Integral gain: kp / Ti. 0: no integral.").or("0").unit("1/s"),
         number("kd", -1e9, 1e9, "Derivative gain: kp Td.").or("0").unit("s"),
         number("derivative_filter_s", 0.0, 1e6, "Its time constant, often Td / 10; 0: no filter.")
@@ -101,10 +102,10 @@ const INFO: Kind = Kind {
         Parameter::new("unit", ParameterType::Text).or("").doc("What out is measured in."),
     ],
     signals: &[
-        Signal::new("error", "Setpoint less measured.", "", 1),
-        Signal::new("p", "Proportional part of the output.", "", 1),
-        Signal::new("i", "Integral part.", "", 1),
-        Signal::new("d", "Derivative part.", "", 1),
+        Signal::new("error", "Setpoint less measured.", "", 1).unit_as("measured"),
+        Signal::new("p", "Proportional part of the output.", "", 1).unit_as("out"),
+        Signal::new("i", "Integral part.", "", 1).unit_as("out"),
+        Signal::new("d", "Derivative part.", "", 1).unit_as("out"),
         Signal {
             labels: &["no", "yes"],
             ..Signal::new("saturated", "Whether its own limits cut the output.", "", 1)
@@ -135,10 +136,11 @@ fn disabled_output(parameters: &Parameters<'_>, gains: &Gains) -> Result<f64, Fa
     let disabled_output = parameters.number("disabled_output");
     if !(gains.out_min..=gains.out_max).contains(&disabled_output) {
         let (least, most) = (gains.out_min, gains.out_max);
-        return Err(fault!(
+        let text = fault!(
             "disabled_output {disabled_output} is outside of out_min {least} to out_max {most}; \
              give one between them"
-        ));
+        );
+        return Err(text.at(parameters.span("disabled_output")));
     }
     Ok(disabled_output)
 }

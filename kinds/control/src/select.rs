@@ -29,6 +29,7 @@ const INFO: Kind = Kind {
         Port::input("input", "One of those to choose from.", Real::TYPE).form(Form::Each("inputs")),
     ],
     parameters: &[Parameter::new("inputs", ParameterType::Texts { max: INPUTS_MAX })
+        .such_as("[slow, fast]")
         .doc("Names of the inputs, 1 at least, in the order of their numbers.")],
     signals: &[Signal::new("out_of_range", "Cycles with an index past the ends.", "", 1)],
 };

@@ -28,16 +28,17 @@ const INFO: Kind = Kind {
     doc: "Says offset + amplitude times a shape, and before 'starts_after' the offset alone. \
           'step': 1. 'sine': begins at 0 and rises. 'square': 1 for duty_percent of a turn, then \
           -1. 'triangle': from -1 to 1 in half a turn and back. 'sawtooth': from -1 to 1 in a \
-          turn. 'chirp': a sine that goes from frequency_hz to frequency_end_hz in 'sweep_time'; \
-          then the offset again. 'noise': normally distributed with a deviation of 1, white, \
-          another number in every period and the same in every run with this seed. phase_deg is \
-          how far into its turn it begins. Time counts in whole ns from the first cycle, lost \
-          periods included. A graph that stops changes nothing: what must not move on then needs a \
-          limiter. Set while it runs, numbers act at once; with other frequencies it goes on from \
-          where it is in its turn, and a chirp sweeps on with the time that it has left.",
+          turn. 'chirp': a sine that goes from frequency_hz to frequency_end_hz in 'sweep_time', \
+          as scipy.signal.chirp; then the offset again. 'noise': normally distributed with a \
+          deviation of 1, white, another number in every period and the same in every run with \
+          this seed. phase_deg is how far into its turn it begins. Time counts in whole ns from \
+          the first cycle, lost periods included. A graph that stops changes nothing: what must \
+          not move on then needs a limiter. Set while it runs, numbers act at once; with other \
+          frequencies it goes on from where it is in its turn, and a chirp sweeps on with the \
+          time that it has left.",
     ports: &[Port::output("out", "The signal.", Real::TYPE).unit(Unit::Parameter("unit"))],
     parameters: &[
-        Parameter::new("shape", ParameterType::Choice(SHAPES)).doc("See above."),
+        Parameter::new("shape", ParameterType::Choice(SHAPES)).such_as("sine").doc("See above."),
         Parameter::new("amplitude", NUMBER).or("1").doc("In the unit of out.").tunable(),
         Parameter::new("offset", NUMBER).or("0").doc("In the unit of out.").tunable(),
         Parameter::new("frequency_hz", FREQUENCY)

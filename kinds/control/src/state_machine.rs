@@ -57,8 +57,11 @@ const INFO: Kind = Kind {
         Parameter::new("flags", ParameterType::Texts { max: PORTS_MAX })
             .or("[]")
             .doc("Names of the outputs that are true or false: true where the formula is not 0."),
-        Parameter::new("initial", ParameterType::Text).doc("The state that it begins in."),
+        Parameter::new("initial", ParameterType::Text)
+            .such_as("idle")
+            .doc("The state that it begins in."),
         Parameter::new("states", ParameterType::Yaml)
+            .such_as("{idle: {transitions: [{to: run, after: 1s}]}, run: {end: true}}")
             .doc("The states by name, each with outputs, and with transitions or how it ends."),
         Parameter::new("defaults", ParameterType::Yaml)
             .or("{}")

@@ -44,15 +44,21 @@ const INFO: Kind = Kind {
     ],
     parameters: &[
         Parameter::new(INPUTS, ParameterType::Texts { max: PORTS_MAX })
+            .such_as("[u]")
             .doc("Names of the inputs, each a port: the columns of b and d. May be an empty list."),
         Parameter::new(OUTPUTS, ParameterType::Texts { max: PORTS_MAX })
+            .such_as("[y]")
             .doc("Names of the outputs, each a port: the rows of c and d."),
         Parameter::new("time", ParameterType::Choice(&["continuous", "discrete"]))
             .or("continuous")
             .doc("What a and b mean: change in a second, or the next state."),
-        matrix("a", "A row for each state with a number for each state: [[0, 1], [-4, -0.4]]."),
-        matrix("b", "A row for each state with a number for each input: [[0], [1]].").or("[]"),
-        matrix("c", "A row for each output with a number for each state: [[1, 0]]."),
+        matrix("a", "A row for each state with a number for each state: [[0, 1], [-4, -0.4]].")
+            .such_as("[[0.9]]"),
+        matrix("b", "A row for each state with a number for each input: [[0], [1]].")
+            .such_as("[[0.1]]")
+            .or("[]"),
+        matrix("c", "A row for each output with a number for each state: [[1, 0]].")
+            .such_as("[[1]]"),
         matrix("d", "A row for each output with a number for each input; without it zeros.")
             .or("[]"),
         matrix("initial", "The state in the first cycle, a number each; without it zeros.")

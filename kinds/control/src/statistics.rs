@@ -44,13 +44,14 @@ const INFO: Kind = Kind {
         out("std", "The standard deviation."),
     ],
     parameters: &[Parameter::new("window", ParameterType::Integer { min: 0, max: WINDOW_MAX })
+        .such_as("1000")
         .doc("How many cycles count; 0: all since the first value or 'reset'.")],
     signals: &[
-        Signal::new("mean", "The mean.", "", 1),
-        Signal::new("min", "The least.", "", 1),
-        Signal::new("max", "The greatest.", "", 1),
-        Signal::new("rms", "The root of the mean square.", "", 1),
-        Signal::new("std", "The standard deviation.", "", 1),
+        Signal::new("mean", "The mean.", "", 1).unit_as("in"),
+        Signal::new("min", "The least.", "", 1).unit_as("in"),
+        Signal::new("max", "The greatest.", "", 1).unit_as("in"),
+        Signal::new("rms", "The root of the mean square.", "", 1).unit_as("in"),
+        Signal::new("std", "The standard deviation.", "", 1).unit_as("in"),
     ],
 };
 

@@ -22,6 +22,7 @@ const INFO: Kind = Kind {
     ],
     parameters: &[
         Parameter::new("inputs", ParameterType::Texts { max: INPUTS_MAX })
+            .such_as("[a, b]")
             .doc("Names of the inputs, 1 at least."),
         Parameter::new(
             "gains",

@@ -41,7 +41,9 @@ const INFO: Kind = Kind {
           runs hold from where it is: it brakes to a lower velocity_max, and where a lower \
           acceleration_max or jerk_max leaves it too little way it goes past, and returns. More \
           than ten times past them it brakes first, as hard as it did if that is more, and counts \
-          as if its target were too far away.",
+          as if its target were too far away. The ways are those of L. Berscheid and T. Kroeger, \
+          Jerk-limited Real-time Trajectory Generation with Arbitrary Target States (2021), by \
+          rsruckig.",
     ports: &[
         Port::input("target", "Where to rest; without 'waypoints'.", Real::TYPE)
             .optional()
@@ -64,9 +66,18 @@ const INFO: Kind = Kind {
         Parameter::new("finish", ParameterType::Bool)
             .or("false")
             .doc("Whether the run ends, in order, after the rest in the last waypoint."),
-        Parameter::new("velocity_max", LIMIT).doc("In the unit of position, per s.").tunable(),
-        Parameter::new("acceleration_max", LIMIT).doc("In the unit of position, per s2.").tunable(),
-        Parameter::new("jerk_max", LIMIT).doc("In the unit of position, per s3.").tunable(),
+        Parameter::new("velocity_max", LIMIT)
+            .such_as("2")
+            .doc("In the unit of position, per s.")
+            .tunable(),
+        Parameter::new("acceleration_max", LIMIT)
+            .such_as("20")
+            .doc("In the unit of position, per s2.")
+            .tunable(),
+        Parameter::new("jerk_max", LIMIT)
+            .such_as("400")
+            .doc("In the unit of position, per s3.")
+            .tunable(),
         Parameter::new("initial", PLACE).or("0").doc("Where it begins, in the unit of position."),
         Parameter::new("unit", ParameterType::Text).or("").doc("What position is measured in."),
     ],

@@ -30,6 +30,7 @@ const INFO: Kind = Kind {
             "after",
             ParameterType::Duration { min_ns: 1_000, max_ns: 3_600_000_000_000 },
         )
+        .such_as("100ms")
         .doc("So long it may be silent."),
         Parameter::new("must", ParameterType::Choice(&["arrive", "change"]))
             .or("arrive")
