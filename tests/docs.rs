@@ -1,8 +1,10 @@
 //! The guides tell the truth: their graphs compile, the tests in them pass, and the files that they
-//! name, and those that README.md and ARCHITECTURE.md name, are there.
+//! name, and those that README.md and ARCHITECTURE.md name, are there. Each page is in the index,
+//! and each command in the list of commands.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 use sinew_control::outside;
@@ -24,10 +26,10 @@ fn pages(folder: &str) -> Vec<(String, String)> {
     pages.map(page).collect()
 }
 
-/// Every piece of YAML in the guides that begins so, with the name of its page.
+/// Every piece of YAML in the guides and in README.md that begins so, with the name of its page.
 fn blocks(beginning: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for (page, text) in pages("docs") {
+    for (page, text) in [pages("docs"), pages("")].concat() {
         let blocks = text.split("```yaml\n").skip(1);
         let blocks = blocks.map(|rest| rest.split("```").next().unwrap_or(rest));
         let blocks = blocks.filter(|block| block.starts_with(beginning));
@@ -99,6 +101,35 @@ fn every_file_that_a_guide_names_is_there() {
             let there = section.is_empty() || sections(&path).any(|there| there == section);
             assert!(there, "{page} links to {link}, and there is no such section");
         }
+    }
+}
+
+#[test]
+fn every_page_is_in_the_index_once() {
+    let index = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/README.md");
+    let text = fs::read_to_string(&index).expect("UTF-8");
+    for (page, _) in pages("docs") {
+        let name = page.rsplit('/').next().expect("a name");
+        let rows = text.lines().filter(|line| line.starts_with("| ["));
+        let rows = rows.filter(|line| line.contains(&format!("]({name}) |"))).count();
+        let expected = usize::from(Path::new(&page) != index);
+        assert_eq!(rows, expected, "docs/README.md has {rows} rows for {name}");
+    }
+}
+
+#[test]
+fn every_command_is_in_the_list_of_commands() {
+    let help = Command::new(env!("CARGO_BIN_EXE_sinew")).arg("--help").output().expect("sinew");
+    let help = String::from_utf8(help.stdout).expect("UTF-8");
+    let commands = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next());
+    let commands = commands.expect("a list of commands").lines();
+    let commands: Vec<_> = commands.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.contains(&"run"), "{help}");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/commands.md");
+    let page = fs::read_to_string(page).expect("UTF-8");
+    for command in commands.into_iter().filter(|command| *command != "help") {
+        let is_there = page.contains(&format!("`sinew {command}"));
+        assert!(is_there, "docs/commands.md does not name 'sinew {command}'");
     }
 }
 

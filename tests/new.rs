@@ -156,13 +156,13 @@ fn what_cannot_be_made_leaves_nothing() {
 }
 
 #[test]
-fn the_readme_shows_the_code_that_is_built() {
+fn the_guide_shows_the_code_that_is_built() {
     let read = |path: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         fs::read_to_string(path).expect("a file of ours")
     };
-    let (readme, built) = (read("README.md"), read("examples/my_machine/src/oven.rs"));
-    let mut shown = readme.split("```").filter_map(|block| block.strip_prefix("rust\n"));
-    let shown = shown.find(|block| block.contains("impl Node for")).expect("a node");
-    assert!(built.contains(shown), "README.md shows other code than examples/my_machine holds");
+    let (guide, built) = (read("docs/node.md"), read("examples/my_machine/src/oven.rs"));
+    let shown = guide.split_once("    /// Every cycle.").expect("an update").1;
+    let shown = shown.split_once("        Ok(())\n    }\n").expect("its end").0;
+    assert!(built.contains(shown), "docs/node.md shows other code than examples/my_machine holds");
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::program::{Answer, Running, SINEW, calm, edited, is_alive, ours, wait_until};
 
 /// Where the runs of a test have their sockets; a short path, for a socket's name must be short.
-pub(crate) struct Place(PathBuf);
+pub(crate) struct Place(pub(crate) PathBuf);
 
 impl Place {
     pub(crate) fn new(name: &str) -> Place {

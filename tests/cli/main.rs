@@ -39,4 +39,5 @@ mod streaming;
 mod systemd;
 mod tap;
 mod tune;
+mod tutorial;
 mod uniflow;
