@@ -84,7 +84,7 @@ fn every_list_of_nodes_in_a_guide_can_be_made_and_passes_its_tests() {
 #[test]
 fn every_file_that_a_guide_names_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for (page, text) in [pages("docs"), pages("")].concat() {
+    for (page, text) in [pages("docs"), pages("docs/figures"), pages("")].concat() {
         // Between backticks stands every second part.
         let quoted = text.split('`').skip(1).step_by(2);
         for path in quoted.filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder))) {
@@ -108,8 +108,9 @@ fn every_file_that_a_guide_names_is_there() {
 fn every_page_is_in_the_index_once() {
     let index = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/README.md");
     let text = fs::read_to_string(&index).expect("UTF-8");
-    for (page, _) in pages("docs") {
-        let name = page.rsplit('/').next().expect("a name");
+    let folder = index.with_file_name("");
+    for (page, _) in [pages("docs"), pages("docs/figures")].concat() {
+        let name = Path::new(&page).strip_prefix(&folder).expect("a page of docs").display();
         let rows = text.lines().filter(|line| line.starts_with("| ["));
         let rows = rows.filter(|line| line.contains(&format!("]({name}) |"))).count();
         let expected = usize::from(Path::new(&page) != index);

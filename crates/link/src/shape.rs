@@ -85,7 +85,7 @@ impl Shape {
     /// a third of a round trip; on an AMD EPYC it costs up to a fifth while its CPUs are near each
     /// other, and saves a tenth while they are far apart. Any other one has the index layout:
     /// through a long one of 8 B the sequence layout takes a stream four times as long (`cargo
-    /// bench -p sinew-link --bench layouts`; docs/lab.md).
+    /// bench -p sinew-link --bench layouts`; docs/figures/links.md).
     pub const fn queue(message_size: u32, type_hash: u32, capacity: u32) -> Shape {
         let is_short = capacity <= SHORT_MAX;
         let is_small = message_size <= SMALL_MAX;
