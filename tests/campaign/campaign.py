@@ -360,7 +360,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="only the run with this number")
     parser.add_argument("--sinew", type=Path, default=ROOT / "target/release/sinew")
-    parser.add_argument("--markdown", action="store_true", help="the table for docs/faults.md")
+    parser.add_argument("--markdown", action="store_true", help="the table for docs/figures/stops.md")
     arguments = parser.parse_args()
     if not arguments.sinew.exists():
         print(f"error: no {arguments.sinew}: build it, or name it by --sinew", file=sys.stderr)
