@@ -230,8 +230,8 @@ fn meaningless(link: &Link<'_>, reach: Reach) {
         );
     }
     if matches!(reach, Reach::Outwards | Reach::Inwards) {
-        let help = "remove it: the core never sleeps on such a link and wakes nobody; a service \
-                    looks when it likes";
+        let help = "remove it: the core never sleeps on such a link and wakes nobody; services \
+                    poll";
         tell("wait", "between the core and a service", help);
     }
     if reach != Reach::Core {

@@ -36,7 +36,7 @@ pub(crate) const INFO: Kind = Kind {
     runs_in: RunsIn::Service,
     doc: "Publishes what comes over a link at a topic of ROS 2: the newest message once in \
           'every', stamped with the time (UTC) at which it was taken from the link. A message with \
-          a number that is not finite or a rotation that is none is dropped and counted. Without a \
+          a number that is not finite, or an invalid rotation, is dropped and counted. Without a \
           new message nothing goes out. Its domain needs a node of kind 'ros2_node'. \
           docs/ros2.md.",
     ports: &[Port::input("in", "The message of the graph.", &ANY_MESSAGE)],

@@ -35,8 +35,8 @@ pub(crate) const INFO: Kind = Kind {
     runs_in: RunsIn::Service,
     doc: "Subscribes to a topic of ROS 2. Of what has come since the last look, every 2 ms, the \
           newest message goes into the graph, if it arrived here no longer than 'after' ago. A \
-          message of another type, frame or joints, with a number that is not finite or a rotation \
-          that is none is dropped and counted. Whoever reaches the network can send: link it with \
+          message of another type, frame or joints, with a number that is not finite or an invalid \
+          rotation, is dropped and counted. Whoever reaches the network can send: link it with \
           a node of the core that limits what it takes and stops when nothing comes, never with an \
           actuator. Its domain needs a node of kind 'ros2_node'. docs/ros2.md.",
     ports: &[Port::output("out", "The message of the graph.", &ANY_MESSAGE)],

@@ -16,7 +16,7 @@ static INFO: Kind = Kind {
     name: "set_parameters",
     doc: "Sets parameters of the core between two cycles, those of one node all at once, as 'sinew \
           set' does: only those that 'parameters' names, within the limits of their tables. If one \
-          value is wrong, none is set. A name that may not be set, or a value that is none, fails \
+          value is wrong, none is set. A name that may not be set, or an invalid value, fails \
           with status 400; what the node does not take, with 409. An empty mapping sets nothing, \
           and shows what the values are.",
     ports: &[
