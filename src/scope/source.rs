@@ -40,7 +40,13 @@ impl Source {
         let cannot = |what: &dyn std::fmt::Display| {
             Failure::run(format!("{name} does not show its traces: {what}"))
         };
-        let (layout, descriptors) = traces(&run.socket).map_err(|error| cannot(&error))?;
+        let (layout, descriptors) = traces(&run.socket).map_err(|error| match error.kind() {
+            // Nobody is there any more.
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+                Failure::run(format!("{name} has ended before it showed its traces"))
+            }
+            _ => cannot(&error),
+        })?;
         let mut threads = Vec::new();
         for (thread, descriptor) in layout.threads.iter().zip(descriptors) {
             let region = Region::map_read_only(descriptor).map_err(|error| cannot(&error))?;

@@ -21,9 +21,9 @@ fn axis_graph(name: &str, before: &str) -> String {
 
 /// Waits until a scope has the memory of the records.
 fn wait_for_scope(look: &Running) {
-    // It is heard of by nobody before it is ready.
-    wait_until("somebody looks", || {
-        fs::read_dir(format!("/proc/{}/fd", look.pid())).is_ok_and(|it| it.count() > 6)
+    wait_until("it has mapped the records", || {
+        fs::read_to_string(format!("/proc/{}/maps", look.pid()))
+            .is_ok_and(|maps| maps.contains("memfd:sinew-trace"))
     });
 }
 
@@ -146,7 +146,7 @@ fn a_scope_goes_on_after_a_reset_and_tells_the_lives_of_the_core_apart() {
     let rows = columns(&rows.join("\n"), &["cycle", "pid.error"]);
     let second = rows.iter().rposition(|row| row[0] == 0.0).expect("a first cycle");
     let seen = fs::read_to_string(csv).expect("a file");
-    let seen = columns(&seen, &["pid.error", "missing_cycles", "life", "time_s"]);
+    let seen = columns(&seen, &["pid.error (rad)", "missing_cycles", "life", "time_s"]);
     assert!(seen.is_sorted_by(|one, next| one[3] < next[3] && one[2] <= next[2]));
     for (life, written) in [(1.0, &rows[..second]), (2.0, &rows[second..])] {
         let ours: Vec<_> = seen.iter().filter(|row| row[2] == life).collect();
