@@ -35,7 +35,7 @@ await check("the scope shows it at full rate, and gives it away as a file", asyn
   await page.selectOption("#scope-mode", "time");
   const [download] = await Promise.all([page.waitForEvent("download"), page.click("#scope-csv")]);
   const lines = (await readFile(await download.path(), "utf8")).split("\n");
-  assert.equal(lines[0], "time_s,path.position (rad),motor.position (rad),missing_cycles");
+  assert.equal(lines[0], "time_s,path.position (rad),motor.position (rad),missing_cycles,life");
   assert.ok(lines.length > 100, `${lines.length} lines`);
   await shoot(page, "axis");
 });
