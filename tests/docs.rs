@@ -1,6 +1,6 @@
 //! The guides tell the truth: their graphs compile, the tests in them pass, and the files that they
 //! name, and those that README.md and ARCHITECTURE.md name, are there. Each page is in the index,
-//! and each command in the list of commands.
+//! each command in the list of commands, and each test that is to hold a promise where it is said.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,8 @@ fn every_file_that_a_guide_names_is_there() {
         // Between backticks stands every second part.
         let quoted = text.split('`').skip(1).step_by(2);
         for path in quoted.filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder))) {
-            assert!(root.join(path).exists(), "{page} names `{path}`, which is not there");
+            let file = path.split("::").next().unwrap_or(path);
+            assert!(root.join(file).exists(), "{page} names `{path}`, which is not there");
         }
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for link in links.filter(|link| !link.contains("://")) {
@@ -131,6 +132,36 @@ fn every_command_is_in_the_list_of_commands() {
     for command in commands.into_iter().filter(|command| *command != "help") {
         let is_there = page.contains(&format!("`sinew {command}"));
         assert!(is_there, "docs/commands.md does not name 'sinew {command}'");
+    }
+}
+
+#[test]
+fn every_test_and_drill_that_holds_a_promise_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| {
+        fs::read_to_string(root.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+    };
+    let drills = read("crates/lab/src/drill/fault.rs");
+    let text = read("SPECIFICATION.md");
+    let promises: Vec<&str> = text.split("\n**P").skip(1).collect();
+    assert!(promises.len() > 10, "SPECIFICATION.md has {} promises", promises.len());
+    for (at, promise) in promises.into_iter().enumerate() {
+        let name = format!("P{}", at + 1);
+        assert!(promise.starts_with(&format!("{}. ", at + 1)), "{name} is not where it belongs");
+        let (mut file, mut tests) = ("", 0);
+        for word in promise.split('`').skip(1).step_by(2) {
+            for fault in word.strip_prefix("fault=").into_iter().flat_map(|it| it.split(',')) {
+                let is_there = drills.contains(&format!(" = \"{fault}\","));
+                assert!(is_there, "{name} names drill '{fault}', which is not there");
+            }
+            // Without a file it is in that of the one before.
+            let Some((path, test)) = word.split_once("::") else { continue };
+            file = if path.is_empty() { file } else { path };
+            let is_there = read(file).contains(&format!("fn {test}("));
+            assert!(is_there, "{name} names `{file}::{test}`, which is not there");
+            tests += 1;
+        }
+        assert!(tests > 0, "no test holds {name}");
     }
 }
 
