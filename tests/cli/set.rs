@@ -131,6 +131,8 @@ fn what_is_out_of_its_limits_is_refused_whoever_asks_and_changes_nothing() {
     ] {
         refused(&place, &pid, settings, expected);
     }
+    // Nor is the good half of what was asked for.
+    assert_eq!(["pid.kp", "pid.out_min"].map(|name| value(&place, &pid, name)), ["2", "-24"]);
     // Five clients at once, each beyond the limits and each within them in turn.
     std::thread::scope(|scope| {
         for client in 0..5 {
