@@ -8,11 +8,10 @@
 
 mod save;
 
-use std::io;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::thread;
+use std::{io, mem, thread};
 
 use sinew_control::status::EventKind;
 use sinew_control::{SETTINGS_MAX, Tunable};
@@ -57,6 +56,9 @@ struct Tuned {
     /// What the text of the spec says, as far as is known here: an edited one that still says it
     /// changes nothing of what was set.
     written: Vec<ParameterValue>,
+    /// What it said before, by the place of the parameter, until an edit has what it says now: who
+    /// reads the file may have read it between two saves.
+    older: Vec<(usize, ParameterValue)>,
     /// What that of the edit under way says.
     offered: Vec<ParameterValue>,
 }
@@ -93,7 +95,7 @@ impl Tunings {
             let writer = latest::Writer::attach(region.clone(), &layout);
             let writer = writer.map_err(|error| io::Error::other(error.to_string()))?;
             let (node, written) = (node.name.clone(), node.values.clone());
-            all.push(Tuned { node, writer, reader, written, offered: Vec::new() });
+            all.push(Tuned { node, writer, reader, written, older: vec![], offered: vec![] });
         }
         Ok(Tunings { all, ..Tunings::default() })
     }
@@ -112,8 +114,14 @@ impl Tunings {
         for tuned in &mut self.all {
             let Some((now, edited)) = in_both(&tuned.node, now, edited) else { continue };
             tuned.offered.clone_from(&edited.values);
-            let values = edited.values.iter_mut().zip(&tuned.written).zip(&now.values);
-            for ((value, _), now) in values.filter(|((value, written), _)| **value == **written) {
+            for (at, (value, now)) in edited.values.iter_mut().zip(&now.values).enumerate() {
+                if *value == tuned.written[at] {
+                    tuned.older.retain(|(of, _)| *of != at);
+                } else if tuned.older.iter().any(|(of, older)| *of == at && older == value) {
+                    tuned.offered[at].clone_from(&tuned.written[at]);
+                } else {
+                    continue;
+                }
                 value.clone_from(now);
             }
         }
@@ -139,7 +147,13 @@ impl Tunings {
             let Some((node, tuned)) = node.zip(tuned) else { continue };
             let Ok(at) = find_parameter(node, parameter) else { continue };
             if let Ok(value) = read_parameter(&node.kind.parameters[at], text) {
-                tuned.written[at] = value;
+                let before = mem::replace(&mut tuned.written[at], value);
+                if tuned.older.len() == SAVES_MAX {
+                    tuned.older.remove(0);
+                }
+                if before != tuned.written[at] {
+                    tuned.older.push((at, before));
+                }
             }
         }
     }
