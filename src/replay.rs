@@ -3,6 +3,7 @@
 //! several hosts it merges into one file.
 
 mod pace;
+mod page;
 mod several;
 
 use std::io::{Write, stdout};
@@ -16,7 +17,8 @@ use sinew_recording::replay::{Changes, Graphs, Player, Refused, ReplayReport, Un
 use sinew_runtime::Kinds;
 
 use self::pace::Pace;
-use crate::answer::{BAD_REQUEST, FAULTED, print};
+use self::page::Page;
+use crate::answer::{BAD_REQUEST, FAULTED, print, say};
 use crate::duration::duration;
 use crate::load::{LoadError, folder_of, read, split};
 use crate::signals::stop_on_signals;
@@ -38,6 +40,14 @@ pub(crate) struct ReplayArgs {
     /// Show the recording so many times as fast as it was, 1 as it was; max only compares
     #[arg(long, value_name = "X", default_value = "max", value_parser = speed)]
     speed: Speed,
+    /// Make a page of the recording too: one HTML file that a browser opens from disk and plays.
+    /// FILE must not be there yet
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["speed", "spec"])]
+    page: Option<PathBuf>,
+    /// Show this trace, such as pid.error, on the page's scope cycle by cycle; other traces have the
+    /// page's 30 values a second. May be repeated, up to 8 times
+    #[arg(long = "trace", value_name = "NAME", requires = "page")]
+    traces: Vec<String>,
     /// Stop after this cycle of the first timer-released thread, or after so long: 1200, 2.5s
     #[arg(long, value_name = "CYCLE|TIME", value_parser = until)]
     until: Option<Until>,
@@ -63,13 +73,14 @@ Examples:
   sinew replay recordings/robot-20260102T030405.678Z-0001.mcap
   sinew replay part.mcap --diff --set planner.speed_mm_per_s=100
   sinew replay part.mcap --speed 1 --until 2.5s
+  sinew replay part.mcap --page run.html --trace pid.error --until 20s
   sinew replay cell.mcap office.mcap --merge both.mcap
 
 Exit status: 0 bit-identical, or merged; 1 something differs or is missing, or a merged message is
 received before it was sent; 2 bad request, file or spec.";
 
 /// What has no meaning where nothing is replayed.
-const REPLAYING: [&str; 6] = ["speed", "until", "diff", "base", "spec", "overrides"];
+const REPLAYING: [&str; 7] = ["speed", "page", "until", "diff", "base", "spec", "overrides"];
 
 /// How fast.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -130,8 +141,14 @@ fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
         let stop = &stop;
         player.show(Box::new(move |at, thread| pace.follow(at, thread, stop)));
     }
+    let page = args.page.as_deref().map(|to| Page::new(to, &recording, &graphs, &args.traces));
+    let page = page.transpose().map_err(LoadError::Request)?;
+    if let Some(page) = &page {
+        player.show(page.onlooker(&graphs, player.threads()));
+    }
     let begun = Instant::now();
     player.play().map_err(LoadError::Request)?;
+    let page = page.map(Page::write).transpose().map_err(LoadError::Request)?;
     let taken_s = (args.speed == Speed::Max).then(|| begun.elapsed().as_secs_f64());
     let report = ReplayReport::new(&player, args.diff, taken_s);
     let status = if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(FAULTED) };
@@ -139,6 +156,10 @@ fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
         true => format!("{}\n", report.to_json()),
         false => report.to_text(),
     };
+    // One JSON object stands alone.
+    if let Some(page) = page {
+        say(&page);
+    }
     Ok(print(&text, status))
 }
 

@@ -272,3 +272,41 @@ fn people_see_the_flows_of_an_api_and_follow_a_packet() {
     let api = Shown::start(users(), &["listener.port=0"]);
     hold(folder, &browser, "api.mjs", &api.address);
 }
+
+/// A page of a run of this graph for some seconds, made by `sinew replay --page`; its name is
+/// `name`.
+fn recorded(graph: &str, name: &str, sets: &[&str], trace: &str) -> PathBuf {
+    let folder = Path::new(graph).with_file_name(format!("recorded_{name}"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("our folder");
+    let recorder = format!("recorder.folder={}", folder.display());
+    let mut run = Command::new(SINEW);
+    run.args(["run", graph, "--duration", "5s", "--set", "dashboard.listen=127.0.0.1:0"]);
+    for set in sets.iter().chain([&&*recorder]) {
+        run.args(["--set", set]);
+    }
+    said(&mut run).unwrap_or_else(|e| panic!("{e}"));
+    let part = fs::read_dir(&folder).expect("our folder").next().expect("a part").expect("a part");
+    let page = folder.join(format!("{name}.html"));
+    let mut replay = Command::new(SINEW);
+    replay.arg("replay").arg(part.path()).arg("--page").arg(&page).args(["--trace", trace]);
+    said(&mut replay).unwrap_or_else(|e| panic!("{e}"));
+    page
+}
+
+#[test]
+fn a_recorded_run_plays_from_one_file_on_disk() {
+    let (folder, browser) = match ready() {
+        Ok(ready) => ready,
+        Err(lack) => return skip(&lack),
+    };
+    let sets =
+        ["monitor.listen=127.0.0.1:0", "ethercat.lost_frames_max=100", "drives.watchdog_ms=1000"];
+    let robot = recorded(&patient(), "robot", &sets, "planner.path_speed_m_per_s");
+    hold(folder, &browser, "recorded.mjs", &robot.display().to_string());
+    let text = fs::read_to_string(axis()).expect("the axis");
+    let recorder = "  - {kind: recorder, name: recorder, domain: recorder}\n";
+    let text = text.replace("domains:\n", "domains:\n  recorder: {}\n") + recorder;
+    let axis = recorded(&graph_in("browser_recorded", &text), "axis", &[], "motor.position");
+    hold(folder, &browser, "recorded.mjs", &axis.display().to_string());
+}

@@ -13,6 +13,9 @@ const FACTS: [string, "all" | "core" | "flows"][] = [
 const WITHOUT_TOKEN =
   "Looking on only: orders need the token. Open the address that `sinew run` printed; it ends in #token=…";
 
+const RECORDED =
+  "This page plays a recording and reaches no machine: stop, parameters and paths need a live run. Domains, events and camera are not in it.";
+
 export class Bar {
   private readonly stop_button = byId<HTMLButtonElement>("stop");
   private readonly reset_button = byId<HTMLButtonElement>("reset");
@@ -20,6 +23,7 @@ export class Bar {
   /** Nodes in which flows begin. */
   private sources = new Set<string>();
   private hasCore = true;
+  private notice = WITHOUT_TOKEN;
 
   /** `stop` and `reset` are what the buttons do; the Escape key stops too. */
   constructor(stop: () => void, reset: () => void) {
@@ -96,11 +100,16 @@ export class Bar {
     setText(byId("banner-age"), link.state === "old" ? `Nothing new for ${(link.age_ms / 1000).toFixed(1)} s.` : "");
   }
 
+  /** The page is of a recorded run. */
+  recorded(): void {
+    this.notice = RECORDED;
+  }
+
   enable(connected: boolean, has_token: boolean, phase: string): void {
     this.stop_button.disabled = !this.hasCore || !connected || !has_token || phase === "held";
     this.reset_button.disabled = !connected || !has_token;
     byId("notice").hidden = has_token;
-    setText(byId("notice"), WITHOUT_TOKEN);
+    setText(byId("notice"), this.notice);
   }
 
   /** How long the last stop took, with what is known of it by now. */
@@ -137,6 +146,8 @@ function when(us: number): string {
 /** A connection in a word, and what people must know of it. */
 function sentences(link: Link, hasCore: boolean): [string, string] {
   switch (link.state) {
+    case "recorded":
+      return ["recorded", ""];
     case "live":
       return ["connected", ""];
     case "old":

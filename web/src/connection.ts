@@ -27,7 +27,17 @@ export type Link =
   | { state: "connecting"; first: boolean; reason: string }
   | { state: "live" }
   | { state: "old"; age_ms: number }
-  | { state: "ended"; reason: string };
+  | { state: "ended"; reason: string }
+  | { state: "recorded" };
+
+/** Where what is shown comes from: a run, or a recording of one. */
+export interface Source {
+  /** One way to the server, ms. */
+  readonly network_ms: number | null;
+  order(order: Order): Promise<string>;
+  ask(order: FreeOrder | (Order & { token: string })): Promise<string>;
+  view(image: boolean, values: boolean): void;
+}
 
 /** Who listens. */
 export interface Listener {
@@ -37,6 +47,8 @@ export interface Listener {
   motion(motion: Motion): void;
   image(image: CameraImage): void;
   values(values: Values): void;
+  /** What comes next is no continuation of what came before. */
+  begin?(): void;
 }
 
 interface Waiting {
@@ -46,7 +58,7 @@ interface Waiting {
 }
 
 /** One page's connection to the dashboard. */
-export class Connection {
+export class Connection implements Source {
   private socket: WebSocket | null = null;
   private attempt = 0;
   private heard_ms = 0;
@@ -198,7 +210,8 @@ export class Connection {
   }
 }
 
-function sizes({ signals, ports }: Hello): Sizes {
+/** How long the binary messages of a run are. */
+export function sizes({ signals, ports }: Hello): Sizes {
   const fields = ports.flatMap((port) => port.fields);
   return {
     signals: signals.reduce((most, { offset, count }) => Math.max(most, offset + count), 0),

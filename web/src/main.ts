@@ -3,7 +3,7 @@
 import { ArmPanel } from "./arm";
 import { Bar } from "./bar";
 import { CameraPanel } from "./camera";
-import { Connection, type Link } from "./connection";
+import { Connection, type Link, type Listener, type Source } from "./connection";
 import { DomainsPanel } from "./domains";
 import { byId, setText } from "./dom";
 import { DrivesPanel } from "./drives";
@@ -16,8 +16,10 @@ import { MessagesPanel } from "./messages";
 import { GraphPanel } from "./graph";
 import { HistogramPanel } from "./histograms";
 import { PlannerPanel } from "./planner";
+import { Playback } from "./playback";
 import { FLAG, VERSION, type Hello, type Motion, type Order, type Status, type Stop, type Text } from "./protocol";
 import { ParametersPanel } from "./parameters";
+import { Recording } from "./recording";
 import { ScopePanel } from "./scope";
 import { followTheme } from "./theme";
 import { adopt, forget, token } from "./token";
@@ -49,7 +51,8 @@ class Page {
   });
   private readonly parameters = new ParametersPanel((order) => this.connection.order(order), () => this.arrange());
   private readonly layout = new Layout();
-  private readonly connection: Connection;
+  private readonly recording = Recording.find();
+  private readonly connection: Source;
   private hello_: Hello | null = null;
   private status_: Status | null = null;
   private link_: Link = { state: "connecting", first: true, reason: "" };
@@ -61,14 +64,17 @@ class Page {
     adopt();
     addEventListener("hashchange", () => adopt() && this.checkToken());
     followTheme(() => this.recolour());
-    this.connection = new Connection(address(), token, {
+    const listener: Listener = {
       link: (link) => this.link(link),
       hello: (hello) => this.hello(hello),
       text: (text) => this.text(text),
       motion: (motion) => this.motion(motion),
       image: (image) => void this.camera.image(image),
       values: (values) => this.messages.values(values),
-    });
+      begin: () => this.arm.begin(),
+    };
+    if (this.recording) this.bar.recorded();
+    this.connection = this.recording ? new Playback(this.recording, listener) : new Connection(address(), token, listener);
     document.addEventListener("visibilitychange", () => this.want());
     addEventListener("layout", () => this.want());
     this.showLink();
@@ -93,8 +99,15 @@ class Page {
     this.scope.hello(hello);
     byId("camera").hidden = !hello.camera;
     this.parameters.hello();
+    if (this.recording) this.showRecorded(this.recording);
     this.arrange();
     void this.checkToken();
+  }
+
+  /** A recording has cycles and messages only; the scope begins with what it has whole. */
+  private showRecorded({ traces }: Recording): void {
+    for (const panel of document.querySelectorAll<HTMLElement>('[data-panel="domains"], [data-panel="events"]')) panel.hidden = true;
+    this.scope.recorded(traces);
   }
 
   /** Takes the panels that there are now. */
@@ -191,7 +204,7 @@ class Page {
   private enable(): void {
     const connected = this.link_.state === "live" || this.link_.state === "old";
     const may_order = connected && token() !== null;
-    this.bar.enable(connected, token() !== null, this.status_?.phase ?? "");
+    this.bar.enable(connected, token() !== null && !this.recording, this.status_?.phase ?? "");
     this.flow_node.enable(may_order);
     this.parameters.enable(may_order);
     this.planner.enable(may_order && this.status_?.phase === "running");

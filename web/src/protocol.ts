@@ -322,6 +322,8 @@ export interface ScopePicture {
   spectrum: Shown<{ points: [number, number][]; peaks: [number, number][]; resolution_hz: number }> | null;
   step: Shown<StepResponse> | null;
   bode: Shown<FrequencyPoint[]> | null;
+  /** Of a recorded run: of which traces every cycle is shown. */
+  note?: string;
 }
 
 /** What a tap of flows says; times are monotonic. */
@@ -425,6 +427,18 @@ export function decode(bytes: ArrayBuffer, sizes: Sizes): Motion | CameraImage |
   if (kind === VALUES) return values(view, sequence, at_ms, sizes);
   if (kind !== MOTION) throw new Error(`a message of kind ${kind}, which this page does not know`);
   return motion(view, sequence, at_ms, sizes.signals);
+}
+
+/** A number of the signals of a motion message; `null` if it is another message. */
+export function motionNumber(bytes: ArrayBuffer, threads: number, at: number): number | null {
+  const view = new DataView(bytes);
+  return view.getUint8(0) === MOTION ? view.getFloat32(HEAD_LEN + THREAD_LEN * threads + 4 * at, true) : null;
+}
+
+/** A number of a message with values, likewise. */
+export function valuesNumber(bytes: ArrayBuffer, ports: number, at: number): number | null {
+  const view = new DataView(bytes);
+  return view.getUint8(0) === VALUES ? view.getFloat64(HEAD_LEN + PORT_LEN * ports + 8 * at, true) : null;
 }
 
 function motion(view: DataView, sequence: number, now_ms: number, signals: number): Motion {

@@ -72,6 +72,16 @@ export class ScopePanel {
     this.list();
   }
 
+  /** Of a recorded run: what needs the dashboard is out of reach, and without other traces it shows
+   * these. */
+  recorded(traces: string[]): void {
+    const options = document.querySelectorAll<HTMLOptionElement>("#scope-mode option, #scope-sweep option");
+    for (const option of options) option.disabled = option.value !== "time" && option.value !== "roll";
+    if (this.traces.length > 0) return;
+    this.traces.push(...traces.map((name) => ({ name, own: false })));
+    this.list();
+  }
+
   /** A scope that nobody sees is closed: there are not many. */
   seen(is_seen: boolean): void {
     this.is_seen = is_seen;
@@ -91,7 +101,7 @@ export class ScopePanel {
   show(picture: ScopePicture): void {
     if (!this.is_open) return;
     this.picture = picture;
-    setText(byId("scope-doing"), `${DOING[picture.doing]}${picture.lost > 0 ? ` · ${picture.lost} cycles missing` : ""}${picture.life > 0 ? ` · life ${picture.life + 1} of the core` : ""}`);
+    setText(byId("scope-doing"), `${DOING[picture.doing]}${picture.lost > 0 ? ` · ${picture.lost} cycles missing` : ""}${picture.life > 0 ? ` · life ${picture.life + 1} of the core` : ""}${picture.note ? ` · ${picture.note}` : ""}`);
     setText(byId("scope-ended"), picture.ended ? `▲ ${picture.ended}` : "");
     for (const end of ["csv", "mcap"]) {
       const link = byId<HTMLAnchorElement>(`scope-${end}`);

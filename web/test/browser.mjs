@@ -29,7 +29,7 @@ export async function open(browser, address, { viewport = DESKTOP, colorScheme =
   page.on("pageerror", (error) => page.wrongs.push(error.stack));
   page.on("console", (message) => message.type() === "error" && page.wrongs.push(message.text()));
   if (before) await page.addInitScript(before);
-  await until("the page answers", () => page.goto(address).catch((error) => {
+  await until("the page answers", () => page.goto(address).then(() => true, (error) => {
     if (!error.message.includes("ERR_CONNECTION_REFUSED")) throw error;
   }));
   return page;

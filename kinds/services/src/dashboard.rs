@@ -8,6 +8,7 @@
 mod arm;
 mod captures;
 mod cycles;
+mod document;
 mod figures;
 mod frame;
 mod hello;
@@ -16,6 +17,7 @@ mod orders;
 mod page;
 mod ports;
 pub mod protocol;
+pub mod recorded;
 mod scope_picture;
 mod scopes;
 mod server;
@@ -133,7 +135,7 @@ impl Service for Dashboard {
         let hosts = Hosts::new(address, &self.hosts);
         let name = io.name().to_owned();
         let watch = io.watch();
-        let hello = hello::hello(watch, self.arm.clone(), &name);
+        let hello = hello::hello(watch.plan(), &watch.spec().file, self.arm.clone(), &name);
         let owner = Owner {
             secret: watch.secret().to_owned(),
             supervisor: watch.supervisor().clone(),

@@ -47,6 +47,11 @@ pub struct Graphs {
 }
 
 impl Graphs {
+    /// Where the paths of the graph that is replayed start.
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
     /// Compiles both.
     ///
     /// # Errors

@@ -247,11 +247,13 @@ impl RecordedThread {
         }
     }
 
-    /// The record of the cycle that was put together, as the recorded plan has it, without its
-    /// messages.
+    /// The record of the cycle that was put together, as the recorded plan has it.
     pub fn restore(&self, record: &mut Record) {
-        if let Some(cycle) = &self.gathered.cycle {
-            record.restore(&cycle.past);
+        let Some(cycle) = &self.gathered.cycle else { return };
+        record.restore(&cycle.past);
+        let messages = self.gathered.messages.iter().zip(&cycle.closed);
+        for (at, ((is_there, message), closed)) in messages.enumerate() {
+            record.restore_message(at, is_there.then_some(message.as_slice()), *closed);
         }
     }
 }

@@ -6,8 +6,7 @@ use std::ops::Range;
 use sinew_control::status::StopStatus;
 use sinew_core::catalogue::Direction;
 use sinew_core::clock::Clock;
-use sinew_core::trace::Record;
-use sinew_core::trace::ThreadId;
+use sinew_core::trace::{Record, ThreadId, taps};
 use sinew_runtime::watch::Watch;
 use sinew_spec::plan::{Plan, Release};
 
@@ -68,10 +67,9 @@ struct Brake {
 }
 
 impl Cycles {
-    /// None yet.
-    pub(super) fn new(watch: &Watch, hello: &Hello) -> Cycles {
-        let plan = watch.plan();
-        let thread = |(at, id)| Thread::new(watch, id, signals_of(hello, at));
+    /// None yet, of a core that had been started anew so often.
+    pub(super) fn new(plan: &Plan, clock: Clock, life: u32, hello: &Hello) -> Cycles {
+        let thread = |(at, id)| Thread::new(plan, id, life, signals_of(hello, at));
         let elements = |at: usize| {
             let signal = &hello.signals[at];
             (signal.thread, signal.offset..signal.offset + signal.count)
@@ -85,14 +83,14 @@ impl Cycles {
         };
         let in_core = |at: usize| (!plan.is_service(plan.links[at].from.node)).then_some(0);
         Cycles {
-            clock: watch.clock(),
+            clock,
             signals: vec![0.0; hello.signals.iter().map(|signal| signal.count).sum()],
-            threads: watch.threads().enumerate().map(thread).collect(),
+            threads: ThreadId::all(plan).enumerate().map(thread).collect(),
             path: hello.path_signal.map(elements),
             points: Vec::new(),
             brakes: (0..hello.signals.len()).filter_map(brake).collect(),
             written: (0..plan.links.len()).map(in_core).collect(),
-            ports: Ports::new(watch, &hello.ports),
+            ports: Ports::new(plan, life, &hello.ports),
         }
     }
 
@@ -100,12 +98,17 @@ impl Cycles {
     pub(super) fn read(&mut self, watch: &mut Watch, mut hand_on: impl FnMut(ThreadId, &Record)) {
         watch.read(&mut |id, record| {
             hand_on(id, record);
-            if let Some(at) = self.threads.iter().position(|thread| thread.id == id) {
-                self.add(at, record);
-            }
+            self.take(id, record);
         });
         let spare = self.points.len().saturating_sub(POINTS_MAX);
         self.points.drain(..spare);
+    }
+
+    /// Takes a cycle.
+    pub(super) fn take(&mut self, id: ThreadId, record: &Record) {
+        if let Some(at) = self.threads.iter().position(|thread| thread.id == id) {
+            self.add(at, record);
+        }
     }
 
     fn add(&mut self, at: usize, record: &Record) {
@@ -128,9 +131,13 @@ impl Cycles {
         }
     }
 
-    /// What moved since the last call, for each thread; the signals; the points of the path.
-    pub(super) fn take_motion(&mut self, watch: &Watch) -> (Vec<ThreadMotion>, Vec<[f64; 3]>) {
-        let motion = self.threads.iter_mut().map(|thread| thread.take(watch.lost(thread.id)));
+    /// What moved since the last call, for each thread; the points of the path. `lost` knows how
+    /// many cycles of a thread were not seen.
+    pub(super) fn take_motion(
+        &mut self,
+        lost: impl Fn(ThreadId) -> u64,
+    ) -> (Vec<ThreadMotion>, Vec<[f64; 3]>) {
+        let motion = self.threads.iter_mut().map(|thread| thread.take(lost(thread.id)));
         (motion.collect(), std::mem::take(&mut self.points))
     }
 
@@ -139,9 +146,9 @@ impl Cycles {
         self.threads.iter().any(|thread| thread.motion.flags & FLAG_STOPPING != 0)
     }
 
-    /// The figures of each thread.
-    pub(super) fn figures(&self, watch: &Watch) -> Vec<ThreadFigures> {
-        self.threads.iter().map(|thread| thread.costs.figures(watch.lost(thread.id))).collect()
+    /// The figures of each thread; `lost` as above.
+    pub(super) fn figures(&self, lost: impl Fn(ThreadId) -> u64) -> Vec<ThreadFigures> {
+        self.threads.iter().map(|thread| thread.costs.figures(lost(thread.id))).collect()
     }
 
     /// Execution times of each node of the plan; `None` for a service.
@@ -178,10 +185,10 @@ fn signals_of(hello: &Hello, thread: usize) -> Range<usize> {
 }
 
 impl Thread {
-    fn new(watch: &Watch, id: ThreadId, signals: Range<usize>) -> Thread {
-        let plan = watch.plan();
+    fn new(plan: &Plan, id: ThreadId, life: u32, signals: Range<usize>) -> Thread {
         let writes = |end| (0..plan.links.len()).filter(move |&at| plan.links[at].from == end);
-        let taps = watch.taps(id).iter().map(|tap| match tap.direction {
+        let taps = taps(plan, id.nodes(plan));
+        let links = taps.iter().map(|tap| match tap.direction {
             Direction::Out => writes(tap.end).collect(),
             Direction::In => Vec::new(),
         });
@@ -192,10 +199,10 @@ impl Thread {
             nodes,
             timed,
             signals,
-            life: watch.life(),
+            life,
             costs: ThreadCosts::new(nodes, timed),
             motion: ThreadMotion { cycle: -1.0, ..ThreadMotion::default() },
-            links: taps.collect(),
+            links: links.collect(),
         }
     }
 

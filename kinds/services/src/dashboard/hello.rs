@@ -4,7 +4,6 @@ use serde_json::json;
 use sinew_core::catalogue::{Direction, Kind};
 use sinew_core::clock::now_ns;
 use sinew_core::trace::ThreadId;
-use sinew_runtime::watch::Watch;
 use sinew_spec::catalogue::ParameterValue;
 use sinew_spec::plan::{Domain, End, Link, Node, Plan, Release};
 
@@ -20,14 +19,15 @@ const PATH: (&str, usize) = ("actual_m", 3);
 /// The planner's parameters that name paths, in the order of their numbers.
 const PATHS: [&str; 2] = ["path", "other_paths"];
 
-/// What this run is, as the dashboard with this name tells it.
-pub(super) fn hello(watch: &Watch, arm: Option<Arm>, name: &str) -> Hello {
-    let plan = watch.plan();
+/// What the run of a plan is, made from `file`, as its node `name` tells it. Without such a node
+/// nobody can command, and there are no images.
+pub(super) fn hello(plan: &Plan, file: &str, arm: Option<Arm>, name: &str) -> Hello {
     let node = plan.nodes.iter().position(|node| node.name == name);
-    let node = node.expect("the plan that runs has this node in it");
-    let planner = plan.links.iter().find(|link| link.from == End { node, port: COMMAND });
+    let command = node.map(|node| End { node, port: COMMAND });
+    let planner = plan.links.iter().find(|link| Some(link.from) == command);
     let planner = planner.map(|link| link.to.node);
-    let ids: Vec<_> = watch.threads().collect();
+    let image = node.map(|node| End { node, port: IMAGE });
+    let ids: Vec<_> = ThreadId::all(plan).collect();
     let signals = signals(plan, &ids);
     let (ports, ports_left_out) = ports::infos(plan);
     let moving = arm.as_ref().map(|arm| arm.joints.iter().filter(|joint| joint.moves).count());
@@ -38,7 +38,7 @@ pub(super) fn hello(watch: &Watch, arm: Option<Arm>, name: &str) -> Hello {
         protocol: VERSION,
         sinew: env!("CARGO_PKG_VERSION"),
         graph: plan.name.clone(),
-        file: watch.spec().file.clone(),
+        file: file.to_owned(),
         life: format!("{:x}", now_ns()),
         now_ms: now_ns() as f64 / 1e6,
         threads: ids.iter().map(|&id| thread(plan, id)).collect(),
@@ -53,7 +53,7 @@ pub(super) fn hello(watch: &Watch, arm: Option<Arm>, name: &str) -> Hello {
         histogram: BUCKETS,
         commands: planner.is_some(),
         holds: plan.hold,
-        camera: plan.links.iter().any(|link| link.to == End { node, port: IMAGE }),
+        camera: plan.links.iter().any(|link| Some(link.to) == image),
     }
 }
 

@@ -4,8 +4,7 @@
 use sinew_control::traces::{FieldLayout, RunLayout};
 use sinew_core::catalogue::{Direction, MessageType, Scalar};
 use sinew_core::pace::Pace;
-use sinew_core::trace::{Record, Tap, taps};
-use sinew_runtime::watch::Watch;
+use sinew_core::trace::{Record, Tap, ThreadId, taps};
 use sinew_spec::plan::{End, Plan};
 
 use super::protocol::{
@@ -120,10 +119,9 @@ fn after(plan: &Plan, tap: &Tap) -> Option<u32> {
 
 impl Ports {
     /// None of them has been written.
-    pub(super) fn new(watch: &Watch, infos: &[PortInfo]) -> Ports {
-        let ids: Vec<_> = watch.threads().collect();
-        let tap = |info: &PortInfo| &watch.taps(ids[info.thread])[info.tap];
-        let row = |info: &PortInfo| Row::new(watch.plan(), info, tap(info), watch.life());
+    pub(super) fn new(plan: &Plan, life: u32, infos: &[PortInfo]) -> Ports {
+        let taps: Vec<_> = ThreadId::all(plan).map(|id| taps(plan, id.nodes(plan))).collect();
+        let row = |info: &PortInfo| Row::new(plan, info, &taps[info.thread][info.tap], life);
         Ports { rows: infos.iter().map(row).collect() }
     }
 
@@ -220,7 +218,7 @@ mod tests {
     use sinew_core::Message;
     use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, REAL, RunsIn, Unit};
     use sinew_core::message;
-    use sinew_core::trace::{Past, ThreadId};
+    use sinew_core::trace::Past;
     use sinew_spec::{SpecSource, compile, plan::TargetMachine, render};
 
     use super::*;

@@ -69,7 +69,7 @@ impl Shows {
         Shows {
             hub,
             server,
-            cycles: Cycles::new(watch, hello),
+            cycles: Cycles::new(watch.plan(), watch.clock(), watch.life(), hello),
             scopes: Scopes::new(watch),
             is_running: true,
             rates: Rates::default(),
@@ -141,7 +141,7 @@ impl Shows {
 
     /// What moved, if somebody looks on.
     fn take_motion(&mut self, watch: &Watch) -> Option<Bytes> {
-        let (threads, path) = self.cycles.take_motion(watch);
+        let (threads, path) = self.cycles.take_motion(|id| watch.lost(id));
         if self.hub.viewers() == 0 {
             return None;
         }
@@ -226,7 +226,7 @@ impl Shows {
 
     fn figures(&mut self, watch: &Watch, status: &Status) -> CycleCosts {
         CycleCosts {
-            threads: self.cycles.figures(watch),
+            threads: self.cycles.figures(|id| watch.lost(id)),
             nodes: self.cycles.nodes(watch.plan()),
             links: self.rates.figures(self.looked_ns, &status.links, &self.cycles.written),
             viewers: self.hub.viewers(),

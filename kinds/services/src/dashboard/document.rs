@@ -1,0 +1,72 @@
+//! The page with all its files in one, which needs no server.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::page;
+
+/// Scripts, by the names under which others import them; a page from disk has no places.
+const SCRIPTS: [(&str, &str); 3] =
+    [("/shared.js", "./shared.js"), ("/drawing.js", "./drawing.js"), ("/app.js", "./app.js")];
+
+/// Whether this program has the page.
+///
+/// # Errors
+/// Why it was left out, and what to do.
+pub(super) fn is_there() -> Result<(), String> {
+    page::MISSING
+        .map_or(Ok(()), |missing| Err(format!("the page is not in this program: {missing}")))
+}
+
+/// The page with a recording in it.
+///
+/// # Errors
+/// As above; or the page is another than this knows, which is a bug.
+pub(super) fn html(recording: &Value) -> Result<String, String> {
+    is_there()?;
+    let style = format!("<style>{}</style>", text("/app.css")?.replace("</", "<\\/"));
+    let icon = format!("data:image/svg+xml;base64,{}", STANDARD.encode(text("/icon.svg")?));
+    let mut imports = serde_json::Map::new();
+    for (path, name) in SCRIPTS {
+        let mut script = text(path)?.to_owned();
+        for (_, other) in SCRIPTS {
+            script = script.replace(&format!("\"{other}\""), &format!("\"{}\"", bare(other)));
+        }
+        let script = format!("data:text/javascript;base64,{}", STANDARD.encode(script));
+        imports.insert(bare(name), Value::String(script));
+    }
+    let script = format!(
+        "<script type=\"importmap\">{}</script>\n  <script type=\"module\">import \"{}\";</script>",
+        json!({"imports": imports}),
+        bare("./app.js")
+    );
+    // No text of a run ends the element that it stands in.
+    let recording = recording.to_string().replace('<', "\\u003c");
+    let recording =
+        format!("<script type=\"application/json\" id=\"recording\">{recording}</script>\n</body>");
+    [
+        ("href=\"icon.svg\"", format!("href=\"{icon}\"")),
+        ("<link rel=\"stylesheet\" href=\"app.css\">", style),
+        ("<link rel=\"modulepreload\" href=\"drawing.js\">", String::new()),
+        ("<link rel=\"modulepreload\" href=\"shared.js\">", String::new()),
+        ("<script type=\"module\" src=\"app.js\"></script>", script),
+        ("</body>", recording),
+    ]
+    .iter()
+    .try_fold(text("/")?.to_owned(), |html, (from, to)| match html.split_once(from) {
+        Some((before, after)) => Ok(format!("{before}{to}{after}")),
+        None => Err(format!("a bug: the page has no '{from}'")),
+    })
+}
+
+/// What a script is called where there are no places.
+fn bare(name: &str) -> String {
+    name.replace("./", "sinew/")
+}
+
+fn text(path: &str) -> Result<&'static str, String> {
+    let file = page::FILES.iter().find(|(it, ..)| *it == path);
+    let text = file.and_then(|(.., bytes)| str::from_utf8(bytes).ok());
+    text.ok_or_else(|| format!("a bug: the page has no file '{path}'"))
+}
