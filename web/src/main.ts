@@ -30,6 +30,8 @@ const CORE_OLD_MS = 700;
 mark("script");
 
 class Page {
+  /** First: it says which panels there are, and where. */
+  private readonly recording = Recording.find();
   private readonly bar = new Bar(() => void this.stop(), () => void this.reset());
   private readonly arm = new ArmPanel();
   private readonly drives = new DrivesPanel();
@@ -51,7 +53,6 @@ class Page {
   });
   private readonly parameters = new ParametersPanel((order) => this.connection.order(order), () => this.arrange());
   private readonly layout = new Layout();
-  private readonly recording = Recording.find();
   private readonly connection: Source;
   private hello_: Hello | null = null;
   private status_: Status | null = null;

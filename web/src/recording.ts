@@ -1,6 +1,7 @@
 // A recorded run that stands in the page itself: `sinew replay FILE --page OUT` made it. What it is
 // made of: kinds/services/src/dashboard/recorded.rs.
 
+import { byId } from "./dom";
 import type { Text } from "./protocol";
 
 /** A trace with the values of all its cycles. */
@@ -38,7 +39,10 @@ export class Recording {
   /** The one in this page, if there is one. */
   static find(): Recording | null {
     const text = document.getElementById("recording")?.textContent;
-    return text ? new Recording(JSON.parse(text) as Head) : null;
+    if (!text) return null;
+    // It stands where a live page has domains and events, of which a recording knows nothing.
+    document.querySelector(".columns > .column:nth-child(2)")?.append(byId("scope"));
+    return new Recording(JSON.parse(text) as Head);
   }
 
   get length_ms(): number {
