@@ -165,3 +165,42 @@ fn a_bad_request_is_refused_and_nothing_is_replayed() {
     }
     sinew(["replay"]).ended_with(2);
 }
+
+#[test]
+fn a_page_is_one_file_of_what_the_recording_has() {
+    let part = record("replay_page");
+    let folder = part.parent().expect("our folder");
+    let page = |name: &str| folder.join(name).display().to_string();
+    let whole = page("whole.html");
+    let made = replay(&part, &["--page", &whole, "--trace", "planner.path_speed_m_per_s"]);
+    let said = made.ended_with(0).err;
+    if said.is_empty() || said.contains("the page is not in this program") {
+        return skip("this program was built without the page");
+    }
+    let html = fs::read_to_string(&whole).expect("the page");
+    assert!(html.contains("<script type=\"application/json\" id=\"recording\">"), "{}", html.len());
+    assert!(!html.contains("src=\"app.js\"") && !html.contains("href=\"app.css\""));
+
+    // What is there stays; nothing is made of what there is not.
+    for (more, expected) in [
+        (vec!["--page", &whole], "is there already; name a new file"),
+        (vec!["--page", &page("a.html"), "--trace", "planner.nothing"], "no such signal or port"),
+        (vec!["--page", &page("b.html"), "--speed", "1"], "cannot be used with"),
+        (vec!["--trace", "planner.path_speed_m_per_s"], "--page <FILE>"),
+    ] {
+        let said = replay(&part, &more).ended_with(2).err;
+        assert!(said.contains(expected), "{said}");
+    }
+    assert_eq!(fs::read_to_string(&whole).expect("the page"), html);
+
+    // Cut, as by a kill: behind its beginning nothing is whole.
+    let bytes = fs::read(&part).expect("the recording");
+    let cut = crate::program::folder("replay_page_cut").join("part.mcap");
+    fs::write(&cut, &bytes[..bytes.len() / 2]).expect("our folder");
+    let short = page("short.html");
+    replay(&cut, &["--page", &short]);
+    assert!(fs::read_to_string(&short).expect("the page").len() < html.len());
+    let none = folder.join("none.mcap");
+    let said = replay(&none, &["--page", &page("c.html")]).ended_with(2).err;
+    assert!(said.contains("none.mcap") && !folder.join("c.html").exists(), "{said}");
+}
