@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::program::{Answer, SINEW, folder, ours, sinew};
+use crate::program::{Answer, SINEW, folder, ours, sinew, skip};
 
 /// The arm with a recorder, on a machine that may be busy.
 const SPEC: &str = "
@@ -169,14 +169,15 @@ fn a_bad_request_is_refused_and_nothing_is_replayed() {
 #[test]
 fn a_page_is_one_file_of_what_the_recording_has() {
     let part = record("replay_page");
-    let folder = part.parent().expect("our folder");
-    let page = |name: &str| folder.join(name).display().to_string();
+    let beside = part.parent().expect("our folder");
+    let page = |name: &str| beside.join(name).display().to_string();
     let whole = page("whole.html");
     let made = replay(&part, &["--page", &whole, "--trace", "planner.path_speed_m_per_s"]);
-    let said = made.ended_with(0).err;
-    if said.is_empty() || said.contains("the page is not in this program") {
-        return skip("this program was built without the page");
+    if made.err.contains("the page is not in this program") {
+        return skip(&made.err);
     }
+    let said = made.ended_with(0).err;
+    assert!(said.contains("page: ") && said.contains(" MB"), "{said}");
     let html = fs::read_to_string(&whole).expect("the page");
     assert!(html.contains("<script type=\"application/json\" id=\"recording\">"), "{}", html.len());
     assert!(!html.contains("src=\"app.js\"") && !html.contains("href=\"app.css\""));
@@ -195,12 +196,12 @@ fn a_page_is_one_file_of_what_the_recording_has() {
 
     // Cut, as by a kill: behind its beginning nothing is whole.
     let bytes = fs::read(&part).expect("the recording");
-    let cut = crate::program::folder("replay_page_cut").join("part.mcap");
+    let cut = folder("replay_page_cut").join("part.mcap");
     fs::write(&cut, &bytes[..bytes.len() / 2]).expect("our folder");
     let short = page("short.html");
     replay(&cut, &["--page", &short]);
     assert!(fs::read_to_string(&short).expect("the page").len() < html.len());
-    let none = folder.join("none.mcap");
+    let none = beside.join("none.mcap");
     let said = replay(&none, &["--page", &page("c.html")]).ended_with(2).err;
-    assert!(said.contains("none.mcap") && !folder.join("c.html").exists(), "{said}");
+    assert!(said.contains("none.mcap") && !beside.join("c.html").exists(), "{said}");
 }

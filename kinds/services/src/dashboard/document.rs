@@ -70,3 +70,22 @@ fn text(path: &str) -> Result<&'static str, String> {
     let text = file.and_then(|(.., bytes)| str::from_utf8(bytes).ok());
     text.ok_or_else(|| format!("a bug: the page has no file '{path}'"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_word_of_a_run_ends_its_element_and_nothing_is_fetched() {
+        if is_there().is_err() {
+            return;
+        }
+        let html = html(&json!({"machine": "</script><script>alert(1)</script>"})).expect("a page");
+        assert!(html.contains("\\u003c/script>\\u003cscript>alert(1)"), "it is there as a text");
+        assert!(!html.contains("<script>alert"));
+        for gone in ["./shared.js", "./drawing.js", "src=\"", "href=\"app", "url("] {
+            assert!(!html.contains(gone), "{gone}");
+        }
+        assert_eq!(html.matches("<script type=\"module\">").count(), 1);
+    }
+}
