@@ -112,29 +112,29 @@ struct Shown {
 
 /// The robot's graph with more patience: a browser that draws without a graphics card keeps the
 /// core waiting, and a core that stopped for that would say nothing of the page.
-fn patient() -> String {
+fn patient(name: &str) -> String {
     let graphs = ours("graphs");
     let mut text = fs::read_to_string(graphs.join("robot/robot.yaml")).expect("the robot's graph");
-    let (arm, name) = (graphs.join("arm"), graphs.join("robot/sinew.csv"));
+    let (arm, path) = (graphs.join("arm"), graphs.join("robot/sinew.csv"));
     for (from, to) in [
         ("../arm", &*arm.to_string_lossy()),
-        ("sinew.csv", &*name.to_string_lossy()),
+        ("sinew.csv", &*path.to_string_lossy()),
         ("{policy: stop, consecutive_max: 50}", "{policy: count}"),
         ("after: 50", "after: 1000"),
     ] {
         assert!(text.contains(from), "the robot's graph has no '{from}' any more");
         text = text.replace(from, to);
     }
-    graph_in("browser", &text)
+    graph_in(name, &text)
 }
 
 /// The axis with more patience, for the same reason; a stop of it ends nothing but the core.
-fn axis() -> String {
+fn axis(name: &str) -> String {
     let text = fs::read_to_string(ours("graphs/axis/axis.yaml")).expect("the axis");
     let mut patient = text.replace("{policy: stop, consecutive_max: 50}", "{policy: count}");
     assert_ne!(patient, text, "the graph of the axis has no such policy any more");
     patient = patient.replace("after: 5}", "after: 1000}");
-    graph_in("browser_axis", &patient.replace("name: axis\n", "name: axis\nhold: true\n"))
+    graph_in(name, &patient.replace("name: axis\n", "name: axis\nhold: true\n"))
 }
 
 /// The API of users, with a dashboard beside it.
@@ -249,7 +249,7 @@ fn people_see_the_robot_move_and_stop_it_from_the_page() {
     };
     let sets =
         ["monitor.listen=127.0.0.1:0", "ethercat.lost_frames_max=100", "drives.watchdog_ms=1000"];
-    let robot = Shown::start(patient(), &sets);
+    let robot = Shown::start(patient("browser"), &sets);
     hold(folder, &browser, "dashboard.mjs", &robot.address);
 }
 
@@ -259,7 +259,7 @@ fn people_see_an_axis_on_the_scope_and_tune_it() {
         Ok(ready) => ready,
         Err(lack) => return skip(&lack),
     };
-    let axis = Shown::start(axis(), &[]);
+    let axis = Shown::start(axis("browser_axis"), &[]);
     hold(folder, &browser, "axis.mjs", &axis.address);
 }
 
@@ -302,9 +302,10 @@ fn a_recorded_run_plays_from_one_file_on_disk() {
     };
     let sets =
         ["monitor.listen=127.0.0.1:0", "ethercat.lost_frames_max=100", "drives.watchdog_ms=1000"];
-    let robot = recorded(&patient(), "robot", &sets, "planner.path_speed_m_per_s");
+    let robot =
+        recorded(&patient("browser_recorded_arm"), "robot", &sets, "planner.path_speed_m_per_s");
     hold(folder, &browser, "recorded.mjs", &robot.display().to_string());
-    let text = fs::read_to_string(axis()).expect("the axis");
+    let text = fs::read_to_string(axis("browser_recorded")).expect("the axis");
     let recorder = "  - {kind: recorder, name: recorder, domain: recorder}\n";
     let text = text.replace("domains:\n", "domains:\n  recorder: {}\n") + recorder;
     let axis = recorded(&graph_in("browser_recorded", &text), "axis", &[], "motor.position");
