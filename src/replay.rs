@@ -44,8 +44,8 @@ pub(crate) struct ReplayArgs {
     /// FILE must not be there yet
     #[arg(long, value_name = "FILE", conflicts_with_all = ["speed", "spec"])]
     page: Option<PathBuf>,
-    /// Show this trace, such as pid.error, on the page's scope cycle by cycle; other traces have the
-    /// page's 30 values a second. May be repeated, up to 8 times
+    /// Show this trace, such as pid.error, on the page's scope cycle by cycle; other traces have
+    /// the page's 30 values a second. May be repeated, up to 8 times
     #[arg(long = "trace", value_name = "NAME", requires = "page")]
     traces: Vec<String>,
     /// Stop after this cycle of the first timer-released thread, or after so long: 1200, 2.5s

@@ -1,8 +1,8 @@
 //! Edits of a graph that runs: each is compared with it, prepared by every domain whose flow nodes
 //! it changes, then swapped in everywhere or nowhere. A newer one waits until the one under way is
 //! over; of several that wait only the newest counts. None waits for ever: if a domain does not
-//! prepare in time, the edit is refused; if one does not swap in time, it is killed, and starts again
-//! in the edited graph.
+//! prepare in time, the edit is refused; if one does not swap in time, it is killed, and starts
+//! again in the edited graph.
 
 use std::collections::BTreeSet;
 use std::mem::take;
