@@ -176,7 +176,7 @@ fn a_page_is_one_file_of_what_the_recording_has() {
     if made.err.contains("the page is not in this program") {
         return skip(&made.err);
     }
-    let said = made.ended_with(0).err;
+    let said = made.err;
     assert!(said.contains("page: ") && said.contains(" MB"), "{said}");
     let html = fs::read_to_string(&whole).expect("the page");
     assert!(html.contains("<script type=\"application/json\" id=\"recording\">"), "{}", html.len());
