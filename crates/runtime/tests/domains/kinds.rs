@@ -60,6 +60,8 @@ const FLOWS: &[FlowEntry] = &[
 
 /// For so many cycles a source that lets go tells the motor to halt; then it says nothing.
 const HALTS: u64 = 10;
+/// For so many cycles a source floods its lines.
+const FLOODED: u64 = 100;
 
 pub(crate) const fn whole(name: &'static str, default: &'static str) -> Parameter {
     Parameter::new(name, ParameterType::Integer { min: 0, max: 1_000_000 }).or(default)
@@ -202,7 +204,10 @@ impl Node for Source {
                 }
                 "flood" => (0..100).for_each(|at| println!("{at:->500}")),
                 "log" if cycle.number > self.fail_at => {}
-                "log_flood" => (0..500).for_each(|_| says(cycle)),
+                "log_flood" if cycle.number < self.fail_at + FLOODED => {
+                    (0..500).for_each(|_| says(cycle));
+                }
+                "log_flood" => {}
                 "log" => says(cycle),
                 said if said.starts_with("log") => {
                     says(cycle);

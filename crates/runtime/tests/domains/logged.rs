@@ -90,8 +90,7 @@ pub(crate) fn what_was_logged_before_a_fault_stands_before_it() {
     }
 }
 
-/// The run neither waits nor fails for it, and the others are heard while the newest lines, as many
-/// as a region holds, have theirs among them: here all but those of the last cycle are too many.
+/// The run neither waits nor fails for it, and the others are heard when it is over.
 pub(crate) fn a_flood_of_lines_is_cut_and_counted() {
     let source = "finish_at: 200, fail_at: 1, failure: log_flood,";
     let text = fused("count", source).replace("coast_cycles", "log_at: 199, coast_cycles");
