@@ -8,8 +8,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::hint::black_box;
-use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sinew_control_kinds::NODES;
 use sinew_core::catalogue::{Kind, Port, RunsIn};
@@ -18,6 +17,7 @@ use sinew_spec::alone;
 
 const ROUNDS: usize = 41;
 const UPDATES: u32 = 50_000;
+const PERIOD: Duration = Duration::from_millis(1);
 
 /// Passes a number on: what reading and writing take.
 static PASS: Kind = Kind::new(
@@ -62,15 +62,7 @@ const ROWS: [(&str, &str, Given, usize); 8] = [
 fn fixture(kind: &str, given: &[(&str, &str)]) -> NodeFixture {
     let entry = NODES.iter().find(|row| row.kind.name == kind).unwrap_or(&PASSES);
     let node = alone(entry.kind, given, "").unwrap_or_else(|bad| panic!("{bad}"));
-    let parameters = Parameters {
-        kind: node.kind,
-        values: &node.values,
-        base: Path::new("."),
-        spans: &[],
-        period_ns: 1_000_000,
-        messages: vec![],
-        home: None,
-    };
+    let parameters = Parameters::alone(node.kind, &node.values, PERIOD);
     NodeFixture::new(&NodeEntry { kind: node.kind, ..*entry }, &parameters).expect("makes")
 }
 

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use std::{env, fs};
 
 use sinew_control_kinds::NODES;
@@ -16,6 +17,7 @@ use sinew_spec::alone;
 /// a call is noticed.
 const TRACED: &str = "SINEW_TEST_TRACED";
 const UPDATES: u32 = 1000;
+const PERIOD: Duration = Duration::from_millis(1);
 /// Files that nobody has: what is between the looks at them is what the updates call.
 const BEGIN: &str = "/no/begin";
 const END: &str = "/no/end";
@@ -26,15 +28,7 @@ fn fixture(row: &NodeEntry) -> NodeFixture {
     let given: Vec<_> = rows.map(|row| (row.name, row.example)).collect();
     let graph = "messages: {axis: {position_rad: f64, is_enabled: bool}}";
     let node = alone(row.kind, &given, graph).unwrap_or_else(|bad| panic!("{bad}"));
-    let parameters = Parameters {
-        kind: node.kind,
-        values: &node.values,
-        base: Path::new("."),
-        spans: &[],
-        period_ns: 1_000_000,
-        messages: vec![],
-        home: None,
-    };
+    let parameters = Parameters::alone(node.kind, &node.values, PERIOD);
     NodeFixture::new(&NodeEntry { kind: node.kind, ..*row }, &parameters).expect("it is made")
 }
 
