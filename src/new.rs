@@ -68,6 +68,9 @@ const FILES: &[(&str, &str)] = files![
     "tests/machine.rs",
 ];
 
+/// Cargo's settings of the new crate.
+const SETTINGS: &str = ".cargo/config.toml";
+
 /// Words that no crate can have as its name: Rust's, and those of its own crates and of cargo's
 /// folders.
 const TAKEN: &[&str] = &[
@@ -137,12 +140,11 @@ const TAKEN: &[&str] = &[
 /// Carries out the command.
 pub(crate) fn run(args: &NewArgs) -> ExitCode {
     match make(args) {
-        Ok(()) if args.json => {
-            let files: Vec<_> = FILES.iter().map(|(name, _)| name).collect();
+        Ok(files) if args.json => {
             let answer = json!({ "folder": args.name, "files": files });
             print(&format!("{answer:#}\n"), ExitCode::SUCCESS)
         }
-        Ok(()) => {
+        Ok(_) => {
             let name = &args.name;
             let text = format!(
                 "made {name}: {name}/README.md says what is where\n  cd {name}\n  cargo test\n  \
@@ -154,7 +156,8 @@ pub(crate) fn run(args: &NewArgs) -> ExitCode {
     }
 }
 
-fn make(args: &NewArgs) -> Result<(), String> {
+/// Makes the crate; its files.
+fn make(args: &NewArgs) -> Result<Vec<&'static str>, String> {
     let name = args.name.as_str();
     check(name)?;
     let source = source(args)?;
@@ -199,17 +202,15 @@ fn is_locked(lock: &str, name: &str) -> bool {
 
 /// What stands in Cargo.toml in place of `path = "../..`, and whether the path goes on behind it.
 enum Source {
-    /// The checkout, written as in TOML without its last quote.
+    /// The checkout.
     Path(String),
-    /// The whole entry.
+    /// Its address.
     Git(String),
 }
 
 fn source(args: &NewArgs) -> Result<Source, String> {
-    // A text of JSON is one of TOML too.
-    let quoted = |text: &str| json!(text).to_string();
     if let Some(url) = &args.git {
-        return Ok(Source::Git(format!("git = {}", quoted(url))));
+        return Ok(Source::Git(url.clone()));
     }
     let built_from = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = args.path.as_deref().unwrap_or(built_from);
@@ -228,31 +229,52 @@ fn source(args: &NewArgs) -> Result<Source, String> {
     let Some(text) = folder.to_str() else {
         return Err(format!("the path '{}' is no UTF-8, as Cargo.toml must be", folder.display()));
     };
-    let quoted = quoted(text);
-    Ok(Source::Path(format!("path = {}", &quoted[..quoted.len() - 1])))
+    Ok(Source::Path(text.into()))
 }
 
-fn write(folder: &Path, name: &str, source: &Source) -> Result<(), String> {
-    for (file, text) in FILES {
-        let path = folder.join(file);
+fn write(folder: &Path, name: &str, source: &Source) -> Result<Vec<&'static str>, String> {
+    let settings = settings(source).map(|text| (SETTINGS, text));
+    let files = FILES.iter().map(|(file, text)| {
         let text = text.replace(TEMPLATE, name);
         // Sinew's place may be called like the template.
-        let text = if *file == "Cargo.toml" { manifest(&text, source) } else { text };
+        (*file, if *file == "Cargo.toml" { manifest(&text, source) } else { text })
+    });
+    let written = files.chain(settings).map(|(file, text)| {
+        let path = folder.join(file);
         let parent = path.parent().unwrap_or(folder);
-        fs::create_dir_all(parent)
-            .and_then(|()| fs::write(&path, text))
-            .map_err(|error| format!("cannot write '{}': {error}", path.display()))?;
-    }
-    Ok(())
+        let written = fs::create_dir_all(parent).and_then(|()| fs::write(&path, text));
+        written.map_err(|error| format!("cannot write '{}': {error}", path.display()))?;
+        Ok(file)
+    });
+    written.collect()
+}
+
+/// Cargo's settings of the new crate: what the checkout has built is used again. None by git, nor
+/// of a checkout in which nothing was built.
+fn settings(source: &Source) -> Option<String> {
+    let Source::Path(checkout) = source else { return None };
+    let target = Path::new(checkout).join("target");
+    target.is_dir().then(|| {
+        format!(
+            "# The packages that Sinew's own build has compiled are not compiled again.\n[build]\n\
+             target-dir = {}\n",
+            json!(target)
+        )
+    })
 }
 
 /// The template's manifest, with Sinew where it is.
 fn manifest(text: &str, source: &Source) -> String {
+    // A text of JSON is one of TOML too.
+    let quoted = |text: &str| json!(text).to_string();
     let line = |line: &str| match (line.split_once(SINEW), source) {
-        (Some((before, rest)), Source::Path(path)) => format!("{before}{path}{rest}\n"),
-        (Some((before, rest)), Source::Git(entry)) => {
+        (Some((before, rest)), Source::Path(checkout)) => {
+            let path = quoted(checkout);
+            format!("{before}path = {}{rest}\n", &path[..path.len() - 1])
+        }
+        (Some((before, rest)), Source::Git(url)) => {
             let rest = rest.split_once('"').map_or("", |(_, rest)| rest);
-            format!("{before}{entry}{rest}\n")
+            format!("{before}git = {}{rest}\n", quoted(url))
         }
         (None, _) => format!("{line}\n"),
     };
@@ -292,13 +314,13 @@ mod tests {
     #[test]
     fn the_crates_of_sinew_are_by_path_or_by_git() {
         let toml = "sinew = { path = \"../..\" }\nsinew-core = { path = \"../../crates/core\" }\n";
-        let path = manifest(toml, &Source::Path("path = \"/a \\\"b\\\"".into()));
+        let path = manifest(toml, &Source::Path("/a \"b\"".into()));
         assert_eq!(
             path,
             "sinew = { path = \"/a \\\"b\\\"\" }\n\
              sinew-core = { path = \"/a \\\"b\\\"/crates/core\" }\n"
         );
-        let git = manifest(toml, &Source::Git("git = \"u\"".into()));
+        let git = manifest(toml, &Source::Git("u".into()));
         assert_eq!(git, "sinew = { git = \"u\" }\nsinew-core = { git = \"u\" }\n");
     }
 }

@@ -79,6 +79,13 @@ fn prepare(args: &RunArgs, nodes: &Kinds) -> Result<(Loaded, Audience, Option<Ed
 
 /// Whether there is something to profile, and the file can be written.
 fn check_profile(file: &Path, plan: &Plan) -> Result<(), LoadError> {
+    if !sinew_runtime::profile::IS_BUILT {
+        return Err(LoadError::Request(
+            "--profile: this program was built without profiles; build it with 'cargo build \
+             --release --features profile', or leave --profile out"
+                .into(),
+        ));
+    }
     if !(0..plan.nodes.len()).any(|node| plan.is_flow(node)) {
         return Err(LoadError::Request(
             "--profile: this graph has no flows, and only processes with flows are profiled: the \

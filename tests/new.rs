@@ -28,12 +28,11 @@ fn text(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text)).concat()
 }
 
-/// Cargo in the new crate, with our own target folder: what was built for these tests need not be
-/// built again. Without a network.
+/// Cargo in the new crate. Its settings name our target folder: what was built for these tests is
+/// not built again. Without a network.
 fn cargo(folder: &Path, arguments: &[&str]) -> Output {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder in target");
     let mut command = Command::new(env!("CARGO"));
-    command.args(arguments).current_dir(folder).env("CARGO_TARGET_DIR", target);
+    command.args(arguments).current_dir(folder);
     command.env("CARGO_NET_OFFLINE", "true").env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.output().expect("cargo runs")
 }
@@ -45,7 +44,9 @@ fn a_new_crate_builds_passes_its_tests_and_is_drilled() {
     assert_eq!(made.status.code(), Some(0), "{}", text(&made));
     let answer: Value = serde_json::from_slice(&made.stdout).expect("one JSON object");
     let crate_folder = place.join(answer["folder"].as_str().expect("a folder"));
-    for file in answer["files"].as_array().expect("a list") {
+    let files = answer["files"].as_array().expect("a list");
+    assert!(files.contains(&".cargo/config.toml".into()), "{files:?}");
+    for file in files {
         let file = crate_folder.join(file.as_str().expect("a name"));
         let text = fs::read_to_string(&file).expect("a file");
         assert!(!text.contains("my_machine"), "{}", file.display());

@@ -22,6 +22,15 @@ pub use http::decode;
 pub use http::router::{RouteMatch, Routes};
 pub use lens::LENS;
 
+/// What a node says that needs something that this program was built without, such as 'databases'.
+#[cfg(not(all(feature = "javascript", feature = "lua", feature = "sql")))]
+fn without(what: &str, feature: &str) -> sinew_core::Fault {
+    sinew_core::fault!(
+        "this program was built without {what}; build it with 'cargo build --release --features \
+         {feature}', or with 'full' in its place for all of them"
+    )
+}
+
 /// All of them.
 pub const FLOWS: &[FlowEntry] = &[
     // HTTP: what listens, finds the way, asks others.
@@ -73,9 +82,9 @@ pub const FLOWS: &[FlowEntry] = &[
     data::state::NODE,
     data::cache::NODE,
     data::session::NODE,
-    data::sql::NODE,
-    data::query::NODE,
-    data::transaction::NODE,
+    data::sql::SQL,
+    data::sql::QUERY,
+    data::sql::TRANSACTION,
     // Scripts: what makes packets, sets values and decides by expressions.
     script::snippet::NODE,
     script::branch::NODE,

@@ -3,6 +3,8 @@
 
 mod auto;
 mod case;
+#[cfg(feature = "sql")]
+mod client;
 mod connections;
 pub(super) mod database;
 mod driver;
@@ -10,8 +12,11 @@ mod kind;
 mod request;
 mod sizes;
 mod verdicts;
+#[cfg(not(feature = "sql"))]
+mod without;
 mod work;
 
+#[cfg(not(feature = "sql"))]
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -20,6 +25,8 @@ use self::database::DatabaseServer;
 use self::driver::{PoolBench, PoolRun};
 use self::kind::Database;
 pub(super) use self::kind::NODE;
+#[cfg(not(feature = "sql"))]
+use self::without as client;
 use super::{CannotRun, Scenario, ScenarioRequest};
 use crate::graph::Files;
 use crate::report::{Row, ScenarioReport};
@@ -53,7 +60,7 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
     // Before anything else runs.
     let units = work::calibrate();
     let _files = Files::write().map_err(CannotRun)?;
-    let (databases, missing) = databases(&mut rows).map_err(CannotRun)?;
+    let (databases, missing) = databases(&mut rows);
     let kinds = request.kinds.catalogue();
     let bench = PoolBench {
         session,
@@ -97,7 +104,7 @@ const NOTES: [&str; 4] = [
 /// for the report.
 type Databases = (Vec<(Database, DatabaseServer)>, Option<String>);
 
-fn databases(rows: &mut Vec<(PoolCase, Row)>) -> Result<Databases, String> {
+fn databases(rows: &mut Vec<(PoolCase, Row)>) -> Databases {
     let mut found = Vec::new();
     let mut missing = None;
     let asks =
@@ -112,9 +119,16 @@ fn databases(rows: &mut Vec<(PoolCase, Row)>) -> Result<Databases, String> {
         }
     }
     if asks(rows, Database::Sqlite) {
-        found.push((Database::Sqlite, DatabaseServer::sqlite()?));
+        match DatabaseServer::sqlite() {
+            Ok(server) => found.push((Database::Sqlite, server)),
+            Err(why) => {
+                let ask = |case: &PoolCase| case.database == Database::Sqlite;
+                let rows = rows.iter_mut().filter(|(case, _)| ask(case));
+                rows.for_each(|(_, row)| row.skipped = Some(why.clone()));
+            }
+        }
     }
-    Ok((found, missing))
+    (found, missing)
 }
 
 /// Has the rows that were to ask PostgreSQL ask SQLite, each row once.

@@ -1,30 +1,28 @@
-//! `sql`: a database, which `query` and `transaction` name.
+//! `sql`, `query` and `transaction`: databases. Here stands what a graph can say of them; what
+//! carries it out is built with the feature `sql`.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+#[cfg(feature = "sql")]
+mod database;
+#[cfg(feature = "sql")]
+mod query;
+#[cfg(feature = "sql")]
+mod resource;
+#[cfg(all(test, feature = "sql"))]
+mod testing;
+#[cfg(feature = "sql")]
+mod transaction;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
-use sinew_core::fault::Cause;
-use sinew_core::{Fault, Made, Parameters, Refusal};
-use sinew_flow::{Error, FLOW, FlowEntry, Make, NodeContext, OpenResource, Resource, Resources};
-use sinew_spec::suggest;
-use tokio::runtime::Builder;
-use tokio::time::sleep;
+use sinew_flow::{FLOW, FlowEntry, Make, error, input, output};
 
-use super::database::address::{Address, HELP};
-use super::database::{Database, Settings, migrations};
-use crate::script::taken;
-use crate::script::template::Template;
-
-pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Resource(make) };
+pub(crate) const SQL: FlowEntry = FlowEntry { kind: &SQL_KIND, make: SQL_MAKE };
+pub(crate) const QUERY: FlowEntry = FlowEntry { kind: &QUERY_KIND, make: QUERY_MAKE };
+pub(crate) const TRANSACTION: FlowEntry =
+    FlowEntry { kind: &TRANSACTION_KIND, make: TRANSACTION_MAKE };
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Between two tries to reach a database that is not there yet.
-const LOOK: Duration = Duration::from_millis(200);
 
-static INFO: Kind = Kind {
+static SQL_KIND: Kind = Kind {
     name: "sql",
     doc: "A database that nodes of the kinds 'query' and 'transaction' name: SQLite, which needs \
           no server, or PostgreSQL. All workers of its domain share its connections. Before any \
@@ -69,131 +67,81 @@ static INFO: Kind = Kind {
     ..FLOW
 };
 
-/// What the parameters say.
-fn settings(parameters: &Parameters<'_>, name: &str) -> Result<Settings, Vec<Refusal>> {
-    let item = parameters.yaml("database");
-    let refuse = |message: String, help| vec![Refusal::new(item.span, message, help)];
-    let template = Template::compile(item)?;
-    let Some(url) = template.constant().and_then(|url| url.as_text()) else {
-        let help = "only env.NAME can stand in it, for it is opened before the first packet";
-        return Err(refuse("'database' is a text that no packet changes".into(), help));
-    };
-    let ca = (!parameters.text("ca").is_empty()).then(|| parameters.path("ca"));
-    let address = Address::read(url, parameters.base, ca.as_deref());
-    let address = address.map_err(|message| refuse(message, HELP))?;
-    let (migrations, folder) = (parameters.yaml("migrations"), parameters.base);
-    Ok(Settings {
-        name: name.to_owned(),
-        migrations: migrations::read(migrations, folder, address.is_postgres())?,
-        address,
-        connections_max: parameters.integer("connections_max") as usize,
-        connection_wait_max: parameters.duration("connection_wait_max"),
-        busy_max: parameters.duration("busy_max"),
-    })
-}
+static QUERY_KIND: Kind = Kind {
+    name: "query",
+    doc: "Asks a database, and passes the answer on: a row as a mapping, a list of rows, how many \
+          rows were changed, or rows as lines of JSON while they come. Values are arguments, never \
+          part of the text. Without a row where one is asked for, the error has status 404; a row \
+          that is there already 409; one that breaks another rule of its table 422; a database \
+          that is not there or has too much to do 503.",
+    ports: &[
+        input("in", "What the arguments are made from."),
+        output("out", "The answer."),
+        error(),
+    ],
+    parameters: &[
+        Parameter::new("sql", ParameterType::Text).doc("The node of the kind sql to ask."),
+        Parameter::new("text", ParameterType::Yaml).doc(
+            "The statement, with $1, $2 and so on for the arguments; or one for each database, as \
+             {sqlite: text, postgres: text}.",
+        ),
+        Parameter::new("args", ParameterType::Yaml).or("[]").doc(
+            "The arguments: a list of expressions (CEL) over 'packet', or one expression that \
+             gives a list.",
+        ),
+        Parameter::new("rows", ParameterType::Choice(&["all", "one", "none", "stream"]))
+            .or("all")
+            .doc(
+                "all: a list of mappings. one: a mapping; no row is an error with status 404. \
+                 none: {changed}, how many rows were. stream: bytes to come, a line of JSON for \
+                 each row.",
+            ),
+        Parameter::new("rows_max", ParameterType::Integer { min: 1, max: 10_000_000 })
+            .or("10000")
+            .doc("More rows than that, with 'all', are an error."),
+        Parameter::new("size_max", ParameterType::Size { min_bytes: 1 << 10, max_bytes: 1 << 30 })
+            .or("16MiB")
+            .doc("Rows of more bytes, with 'all' or 'one', are an error."),
+        Parameter::new(
+            "deadline",
+            ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400_000_000_000 },
+        )
+        .or("30s")
+        .doc(
+            "Longest time until the answer is there; with 'stream', until each part of it is. Past \
+             it the statement is cancelled, and the error has status 504.",
+        ),
+    ],
+    ..FLOW
+};
 
-/// The database that a node names in its parameter `sql`.
-pub(super) struct Named {
-    name: String,
-    /// There when the node has a worker.
-    database: Option<Arc<Database>>,
-    pub(super) is_postgres: bool,
-}
+static TRANSACTION_KIND: Kind = Kind {
+    name: "transaction",
+    doc: "Takes a packet through steps as 'pipe' does; all that nodes 'query' of the same database \
+          do until the reply is back is one transaction. An error as the reply takes all of it \
+          back, and so does the failure of any statement in it.",
+    ports: &[
+        input("in", "The packet for the first step."),
+        error(),
+        output("out[]", "The steps, in the order of their numbers."),
+    ],
+    parameters: &[Parameter::new("sql", ParameterType::Text).doc("The node of the kind sql.")],
+    ..FLOW
+};
 
-impl Named {
-    /// Finds it in the graph.
-    pub(super) fn of(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) -> Option<Named> {
-        let (name, span) = (parameters.text("sql"), parameters.span("sql"));
-        let all = parameters.neighbours().filter(|node| node.kind.name == INFO.name);
-        let found = all.clone().find(|node| node.name == name);
-        let made = match found.and_then(|node| parameters.of_neighbour(node)) {
-            Some(other) => settings(&other, name).map_err(|_| {
-                let message = format!("the node '{name}' cannot be made");
-                vec![Refusal::new(span, message, "mend that node").following(true)]
-            }),
-            None => {
-                let message = format!("there is no node '{name}' of the kind sql in this domain");
-                let names = all.map(|node| node.name.as_str());
-                let follows = parameters.is_left_out(INFO.name, Some(name));
-                let refusal = Refusal::new(span, message, suggest(name, names));
-                Err(vec![refusal.following(follows)])
-            }
-        };
-        let is_postgres = taken(made, refusals)?.address.is_postgres();
-        Some(Named { name: name.to_owned(), database: None, is_postgres })
+cfg_select! {
+    feature = "sql" => {
+        const SQL_MAKE: Make = Make::Resource(resource::make);
+        const QUERY_MAKE: Make = Make::Node(query::make);
+        const TRANSACTION_MAKE: Make = Make::Node(transaction::make);
     }
+    _ => {
+        const SQL_MAKE: Make = Make::Resource(|_| Err(without()));
+        const QUERY_MAKE: Make = Make::Node(|_| Err(without()));
+        const TRANSACTION_MAKE: Make = Make::Node(|_| Err(without()));
 
-    /// From now on it is the one that all workers have.
-    pub(super) fn attach(&mut self, site: &NodeContext) {
-        self.database = site.resource(&self.name);
-    }
-
-    /// The database.
-    ///
-    /// # Panics
-    /// Before [`Named::attach`]: a node is attached before its first packet.
-    pub(super) fn get(&self) -> &Arc<Database> {
-        self.database.as_ref().expect("a node is attached before its first packet")
-    }
-}
-
-struct Sql {
-    settings: Settings,
-    files: Vec<PathBuf>,
-    patience: Duration,
-}
-
-fn make(parameters: &Parameters<'_>) -> Made<dyn Resource> {
-    let mut files = migrations::files(parameters.yaml("migrations"), parameters.base);
-    if !parameters.text("ca").is_empty() {
-        files.push(parameters.path("ca"));
-    }
-    // Its name is told when it is opened.
-    let settings = settings(parameters, "")?;
-    Ok(Box::new(Sql { settings, files, patience: parameters.duration("wait") }))
-}
-
-impl Resource for Sql {
-    fn files(&self) -> Vec<PathBuf> {
-        self.files.clone()
-    }
-
-    fn open(self: Box<Self>, name: &str, resources: &Resources) -> Result<OpenResource, Fault> {
-        let settings = Settings { name: name.to_owned(), ..self.settings };
-        let key = settings.key();
-        let database = resources.share(&key, || Database::new(settings));
-        // A test asks when it has a question.
-        if !resources.is_trial() {
-            reached(&database, self.patience).map_err(|error| fault(&error))?;
-        }
-        Ok(database)
-    }
-}
-
-/// Waits on a thread of its own: this one may have a runtime already.
-fn reached(database: &Arc<Database>, patience: Duration) -> Result<(), Error> {
-    let wait = || {
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::new)?;
-        runtime.block_on(reach(database, patience))
-    };
-    let waited = thread::scope(|scope| scope.spawn(wait).join());
-    waited.unwrap_or_else(|_| Err(Error::new("it panicked while it was opened")))
-}
-
-/// Waits until the database is ready, or cannot be reached for so long.
-async fn reach(database: &Arc<Database>, patience: Duration) -> Result<(), Error> {
-    let begun = Instant::now();
-    loop {
-        match database.ready().await {
-            Err(error) if error.status() == 503 && begun.elapsed() < patience => sleep(LOOK).await,
-            reached => return reached,
+        fn without() -> Vec<sinew_core::Refusal> {
+            vec![crate::without("databases", "sql").into()]
         }
     }
 }
-
-fn fault(error: &Error) -> Fault {
-    Fault::new(Cause::Error, format_args!("{}", error.text()))
-}
-
-#[cfg(test)]
-mod tests;

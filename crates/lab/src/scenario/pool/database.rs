@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use postgres::NoTls;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use sinew_core::sys::end_with_parent;
 
-use super::connections::{Place, ROWS, USER, config, make_sqlite};
+use super::client;
+use super::connections::{Place, USER};
 use crate::graph::folder;
 use crate::harness::process::Killed;
 
@@ -50,11 +50,12 @@ pub(in crate::scenario) struct DatabaseServer {
 impl DatabaseServer {
     /// A file of SQLite.
     pub(in crate::scenario) fn sqlite() -> Result<DatabaseServer, String> {
-        Ok(DatabaseServer { place: make_sqlite(&folder())?, process: None })
+        Ok(DatabaseServer { place: client::make_sqlite(&folder())?, process: None })
     }
 
     /// A PostgreSQL server with its table. The kernel ties it to the calling thread.
     pub(in crate::scenario) fn postgres() -> Result<DatabaseServer, String> {
+        client::BUILT?;
         let programs = programs().ok_or("PostgreSQL is not installed (Debian: postgresql)")?;
         let (folder, user) = (folder().join("postgres"), user()?);
         fs::create_dir(&folder).map_err(|error| format!("PostgreSQL's folder: {error}"))?;
@@ -110,24 +111,15 @@ impl DatabaseServer {
     /// Waits until it answers, and makes the table.
     fn fill(&mut self, folder: &Path) -> Result<(), String> {
         let begun = Instant::now();
-        let mut client = loop {
-            match config(folder).connect(NoTls) {
-                Ok(client) => break client,
-                Err(error) if self.has_ended() || begun.elapsed() > ANSWERS_WITHIN => {
-                    let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
-                    let last = log.trim_end().lines().last().unwrap_or_default();
-                    return Err(format!("PostgreSQL does not answer: {error}; {last}"));
-                }
-                Err(_) => thread::sleep(LOOK),
+        while let Err(why) = client::reach_postgres(folder) {
+            if self.has_ended() || begun.elapsed() > ANSWERS_WITHIN {
+                let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+                let last = log.trim_end().lines().last().unwrap_or_default();
+                return Err(format!("PostgreSQL does not answer: {why}; {last}"));
             }
-        };
-        let last = ROWS - 1;
-        let table = format!(
-            "CREATE TABLE items (id integer PRIMARY KEY, text text NOT NULL); \
-             INSERT INTO items SELECT id, 'item ' || id FROM generate_series(0, {last}) AS id; \
-             ANALYZE items"
-        );
-        client.batch_execute(&table).map_err(|error| format!("PostgreSQL: {error}"))
+            thread::sleep(LOOK);
+        }
+        client::make_postgres(folder)
     }
 
     fn has_ended(&mut self) -> bool {

@@ -28,7 +28,8 @@ use sinew_flow::{Document, Error, Flow, FlowValues, Step, Value};
 use sinew_spec::Item;
 use sinew_spec::plan::SpecText;
 
-use super::{Limits, Origin, Script, code, made};
+use super::origin::Origin;
+use super::{Limits, Script, code, made};
 use crate::script::line_start;
 
 /// Most stack of a script, of the 2 MiB of its worker's.

@@ -34,7 +34,8 @@ use sinew_spec::plan::SpecText;
 use sinew_spec::{Item, Span, near};
 use tokio::sync::Notify;
 
-use super::{Limits, Origin, Script, code, made};
+use super::origin::Origin;
+use super::{Limits, Script, code, made};
 use crate::script::line_start;
 use crate::script::template::RENDERED_MAX;
 use globals::{Read, Words};

@@ -2,13 +2,16 @@
 
 mod cel;
 mod html;
+#[cfg(feature = "javascript")]
 mod javascript;
 mod json;
+#[cfg(feature = "lua")]
 mod lua;
+#[cfg(any(feature = "javascript", feature = "lua"))]
+mod origin;
 mod text;
 mod yaml;
 
-use std::iter;
 use std::time::Duration;
 
 use sinew_core::{Made, Refusal};
@@ -24,8 +27,10 @@ pub(crate) struct Language {
     /// What the spec calls it.
     pub(crate) name: &'static str,
     /// Compiles a script of this spec; without effect.
-    pub(crate) compile: fn(&Item, &Limits, Option<&SpecText>) -> Made<dyn Script>,
+    pub(crate) compile: Compile,
 }
+
+type Compile = fn(&Item, &Limits, Option<&SpecText>) -> Made<dyn Script>;
 
 /// All of them.
 pub(crate) const LANGUAGES: &[Language] = &[
@@ -34,11 +39,31 @@ pub(crate) const LANGUAGES: &[Language] = &[
     Language { name: "json", compile: json::compile },
     Language { name: "yaml", compile: yaml::compile },
     Language { name: "cel", compile: cel::compile },
-    Language { name: "lua", compile: lua::compile },
-    Language { name: "javascript", compile: javascript::compile },
+    Language { name: "lua", compile: LUA },
+    Language { name: "javascript", compile: JAVASCRIPT },
 ];
 
+const LUA: Compile = cfg_select! {
+    feature = "lua" => { lua::compile }
+    _ => { |code, _, _| Err(without(code, "Lua", "lua")) }
+};
+
+const JAVASCRIPT: Compile = cfg_select! {
+    feature = "javascript" => { javascript::compile }
+    _ => { |code, _, _| Err(without(code, "JavaScript", "javascript")) }
+};
+
+/// What a script says whose language this program was built without.
+#[cfg(not(all(feature = "javascript", feature = "lua")))]
+fn without(code: &Item, language: &str, feature: &str) -> Vec<Refusal> {
+    vec![crate::without(language, feature).at(code.span).into()]
+}
+
 /// What a script may take for one packet.
+#[cfg_attr(
+    not(any(feature = "javascript", feature = "lua")),
+    expect(dead_code, reason = "only languages that are built on demand can exceed them")
+)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// How long it may run.
@@ -53,32 +78,6 @@ pub(crate) struct Limits {
 pub(crate) trait Script {
     /// What it makes of a packet, as [`made`] says it.
     fn run<'a>(&'a self, flow: &'a Flow, packet: Value) -> Step<'a>;
-}
-
-/// Where the lines of a script stand: what goes wrong in one at run time is said of the spec.
-#[derive(Default)]
-struct Origin {
-    file: String,
-    /// The line of the spec of each.
-    lines: Box<[u32]>,
-}
-
-impl Origin {
-    fn of(item: &Item, code: &str, spec: Option<&SpecText>) -> Origin {
-        let starts = iter::once(0).chain(code.match_indices('\n').map(|(at, _)| at + 1));
-        let line = |start| Some(spec?.line(item.span_at(start))? as u32);
-        let lines = starts.map_while(line).collect();
-        Origin { file: spec.map_or(String::new(), |spec| spec.file.clone()), lines }
-    }
-
-    /// `graph.yaml:23` for a line of the script, counted from 1; `code:3` if it stands in no line
-    /// of the spec.
-    fn place(&self, line: usize) -> String {
-        match line.checked_sub(1).and_then(|at| self.lines.get(at)) {
-            Some(line) => format!("{}:{line}", self.file),
-            None => format!("code:{line}"),
-        }
-    }
 }
 
 /// What comes of what a script made; it may have failed, or been stopped at a limit.

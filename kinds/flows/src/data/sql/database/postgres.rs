@@ -38,7 +38,7 @@ const LOCK: &str = "BEGIN; SET LOCAL client_min_messages = warning; \
                     SELECT pg_advisory_xact_lock(7307498240167)";
 
 /// A server.
-pub(in crate::data) struct Server {
+pub(in crate::data::sql) struct Server {
     config: Config,
     tls: ClientTls,
     url: String,

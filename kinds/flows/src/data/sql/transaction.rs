@@ -13,24 +13,8 @@ use sinew_flow::{
 use tokio::sync::Mutex;
 
 use super::database::{Database, Lease};
-use super::sql::Named;
+use super::resource::Named;
 use crate::path::ports::linked_outputs;
-
-pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
-
-static INFO: Kind = Kind {
-    name: "transaction",
-    doc: "Takes a packet through steps as 'pipe' does; all that nodes 'query' of the same database \
-          do until the reply is back is one transaction. An error as the reply takes all of it \
-          back, and so does the failure of any statement in it.",
-    ports: &[
-        input("in", "The packet for the first step."),
-        error(),
-        output("out[]", "The steps, in the order of their numbers."),
-    ],
-    parameters: &[Parameter::new("sql", ParameterType::Text).doc("The node of the kind sql.")],
-    ..FLOW
-};
 
 const OUT: usize = 2;
 
@@ -40,7 +24,7 @@ struct Transaction {
     steps: Vec<usize>,
 }
 
-fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+pub(super) fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let mut refusals = Vec::new();
     let database = Named::of(parameters, &mut refusals).ok_or(refusals)?;
     Ok(Box::new(Transaction { database, steps: Vec::new() }))

@@ -14,61 +14,11 @@ use tokio::time::timeout;
 
 use super::database::migrations::text_for;
 use super::database::{BoundStatement, Bounds, Lease, TableRows, placeholders, too_late};
-use super::sql::Named;
+use super::resource::Named;
 use super::transaction::Open;
 use crate::json;
 use crate::script::expression::Expression;
 use crate::script::taken;
-
-pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
-
-static INFO: Kind = Kind {
-    name: "query",
-    doc: "Asks a database, and passes the answer on: a row as a mapping, a list of rows, how many \
-          rows were changed, or rows as lines of JSON while they come. Values are arguments, never \
-          part of the text. Without a row where one is asked for, the error has status 404; a row \
-          that is there already 409; one that breaks another rule of its table 422; a database \
-          that is not there or has too much to do 503.",
-    ports: &[
-        input("in", "What the arguments are made from."),
-        output("out", "The answer."),
-        error(),
-    ],
-    parameters: &[
-        Parameter::new("sql", ParameterType::Text).doc("The node of the kind sql to ask."),
-        Parameter::new("text", ParameterType::Yaml).doc(
-            "The statement, with $1, $2 and so on for the arguments; or one for each database, as \
-             {sqlite: text, postgres: text}.",
-        ),
-        Parameter::new("args", ParameterType::Yaml).or("[]").doc(
-            "The arguments: a list of expressions (CEL) over 'packet', or one expression that \
-             gives a list.",
-        ),
-        Parameter::new("rows", ParameterType::Choice(&["all", "one", "none", "stream"]))
-            .or("all")
-            .doc(
-                "all: a list of mappings. one: a mapping; no row is an error with status 404. \
-                 none: {changed}, how many rows were. stream: bytes to come, a line of JSON for \
-                 each row.",
-            ),
-        Parameter::new("rows_max", ParameterType::Integer { min: 1, max: 10_000_000 })
-            .or("10000")
-            .doc("More rows than that, with 'all', are an error."),
-        Parameter::new("size_max", ParameterType::Size { min_bytes: 1 << 10, max_bytes: 1 << 30 })
-            .or("16MiB")
-            .doc("Rows of more bytes, with 'all' or 'one', are an error."),
-        Parameter::new(
-            "deadline",
-            ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400_000_000_000 },
-        )
-        .or("30s")
-        .doc(
-            "Longest time until the answer is there; with 'stream', until each part of it is. Past \
-             it the statement is cancelled, and the error has status 504.",
-        ),
-    ],
-    ..FLOW
-};
 
 const OUT: usize = 1;
 
@@ -101,7 +51,7 @@ struct Query {
     patience: Duration,
 }
 
-fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
+pub(super) fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let mut refusals = Vec::new();
     let database = Named::of(parameters, &mut refusals);
     let args = args(parameters.yaml("args"), &mut refusals);

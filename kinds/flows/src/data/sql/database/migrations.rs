@@ -32,7 +32,7 @@ const HELP: &str = "write a list of SQL texts, or of mappings such as {name: use
 
 /// A step.
 #[derive(Clone)]
-pub(in crate::data) struct Migration {
+pub(in crate::data::sql) struct Migration {
     pub(super) name: String,
     pub(super) sql: String,
     checksum: String,
@@ -62,7 +62,7 @@ impl Migration {
 ///
 /// # Errors
 /// There is none.
-pub(in crate::data) fn text_for(item: &Item, is_postgres: bool) -> Result<&str, Refusal> {
+pub(in crate::data::sql) fn text_for(item: &Item, is_postgres: bool) -> Result<&str, Refusal> {
     let name = if is_postgres { "postgres" } else { "sqlite" };
     let help = "write one text, or {sqlite: text, postgres: text}";
     let refuse = |message: String| Err(Refusal::new(item.span, message, help));
@@ -87,7 +87,7 @@ pub(in crate::data) fn text_for(item: &Item, is_postgres: bool) -> Result<&str, 
 }
 
 /// The files that migrations are read from.
-pub(in crate::data) fn files(item: &Item, folder: &Path) -> Vec<PathBuf> {
+pub(in crate::data::sql) fn files(item: &Item, folder: &Path) -> Vec<PathBuf> {
     match &item.data {
         Data::Scalar { text, .. } => list(&folder.join(text)).unwrap_or_default(),
         _ => Vec::new(),
@@ -98,7 +98,7 @@ pub(in crate::data) fn files(item: &Item, folder: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// All that is wrong.
-pub(in crate::data) fn read(
+pub(in crate::data::sql) fn read(
     item: &Item,
     folder: &Path,
     is_postgres: bool,

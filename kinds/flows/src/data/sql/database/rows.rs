@@ -21,23 +21,23 @@ const BYTES_PER_UNIT: u64 = 1024;
 pub(super) const PART_SIZE: usize = 16 << 10;
 
 /// Lines of JSON, part by part.
-pub(in crate::data) type PartsToCome = BoxStream<'static, Result<Bytes, Error>>;
+pub(in crate::data::sql) type PartsToCome = BoxStream<'static, Result<Bytes, Error>>;
 
 /// How much of an answer is taken.
 #[derive(Clone, Copy)]
-pub(in crate::data) struct Bounds {
+pub(in crate::data::sql) struct Bounds {
     /// Whether rows are wanted at all.
-    pub(in crate::data) keeps: bool,
-    pub(in crate::data) rows_max: usize,
-    pub(in crate::data) size_max: u64,
+    pub(in crate::data::sql) keeps: bool,
+    pub(in crate::data::sql) rows_max: usize,
+    pub(in crate::data::sql) size_max: u64,
 }
 
 /// All rows of an answer.
 #[derive(Default)]
-pub(in crate::data) struct TableRows {
-    pub(in crate::data) rows: Vec<Value>,
+pub(in crate::data::sql) struct TableRows {
+    pub(in crate::data::sql) rows: Vec<Value>,
     /// How many rows the statement has changed.
-    pub(in crate::data) changed: u64,
+    pub(in crate::data::sql) changed: u64,
     cells: u64,
     size: u64,
 }

@@ -23,7 +23,7 @@ pub(super) fn unavailable(text: impl fmt::Display) -> Error {
 }
 
 #[cold]
-pub(in crate::data) fn too_late(limit: Duration) -> Error {
+pub(in crate::data::sql) fn too_late(limit: Duration) -> Error {
     let text = format_args!("the database has not answered within {limit:?}; raise 'deadline'");
     Error::new(text).with_status(TIMEOUT)
 }

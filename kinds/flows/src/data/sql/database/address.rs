@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::postgres::Server;
 
 /// Where a database is.
-pub(in crate::data) enum Address {
+pub(in crate::data::sql) enum Address {
     /// SQLite in the memory of this process.
     Memory,
     /// A file of SQLite.
@@ -16,7 +16,7 @@ pub(in crate::data) enum Address {
 }
 
 /// What to write.
-pub(in crate::data) const HELP: &str = "write sqlite://users.db, sqlite://:memory: or \
+pub(in crate::data::sql) const HELP: &str = "write sqlite://users.db, sqlite://:memory: or \
                                         postgres://user:password@host/database";
 
 impl Address {
@@ -24,7 +24,7 @@ impl Address {
     ///
     /// # Errors
     /// It is none; what is wrong, without its password.
-    pub(in crate::data) fn read(
+    pub(in crate::data::sql) fn read(
         url: &str,
         folder: &Path,
         ca: Option<&Path>,
@@ -45,7 +45,7 @@ impl Address {
     }
 
     /// Whether it is one of PostgreSQL.
-    pub(in crate::data) fn is_postgres(&self) -> bool {
+    pub(in crate::data::sql) fn is_postgres(&self) -> bool {
         matches!(self, Address::Postgres(_))
     }
 

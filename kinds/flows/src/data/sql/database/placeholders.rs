@@ -1,7 +1,7 @@
 //! The places of arguments in a statement: `$1`, `$2` and so on, for both databases.
 
 /// The highest number of a place. What stands in texts, names in quotes and comments is none.
-pub(in crate::data) fn highest(text: &str) -> usize {
+pub(in crate::data::sql) fn highest(text: &str) -> usize {
     let (bytes, mut at, mut highest) = (text.as_bytes(), 0, 0);
     while let Some(&byte) = bytes.get(at) {
         let rest = &text[at..];
