@@ -32,7 +32,7 @@ use crate::rounds::{Contender, Session, measure};
 /// The row of the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "guest",
-    about: "a link to an emulated guest, there and back: ratios by size, copy, wait and CPUs",
+    about: "round trips over a link to an emulated guest: ratios by size, copy, wait and CPUs",
     axes: AXES,
     takes_rivals: false,
     takes_image: true,
@@ -57,7 +57,7 @@ const IMAGE: &str = "guest/target/armv7a-none-eabi/release/trials";
 const CARVE_OUT: usize = 64 << 20;
 
 /// The first words of the report.
-const WARNING: &str = "the guest is emulated: what counts here are ratios, not times";
+const WARNING: &str = "the guest is emulated: ratios count here, not times";
 
 fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
     let board = BoardRow::of(Board::Virt);
@@ -101,21 +101,22 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
 }
 
 const NOTES: [&str; 6] = [
-    "the emulator cannot show a cache that was not cleaned or invalidated, as its memory is always \
-     in step, nor a load or store out of order that x86 does not reorder either; what does: the \
-     same links under loom (cargo test -p sinew-link, see there), the barriers counted in the \
-     guest's code and the cache operations counted by its port layer (cargo test -p sinew-agent \
-     --test trials)",
+    "the emulator cannot show a cache that was not cleaned or invalidated, because its memory is \
+     always coherent, nor a load or store out of order where x86 keeps the order. Tests show \
+     these: the same links under loom (cargo test -p sinew-link, see there), and counts of the \
+     barriers in the guest's code and of the cache operations in its port layer (cargo test -p \
+     sinew-agent --test trials)",
     "round trip: Linux sends, the guest answers, Linux has the answer; descriptor: offset and \
-     length of a buffer that nobody reads; read: the guest adds up its words; copied: into the \
-     link, out of it, and both once more on the way back",
-    "ring: two positions, acquire and release, nothing else; link and ring: the guest cleans and \
-     invalidates what it shares, as in every graph, and a link goes through the ports of its node; \
-     bare_link and bare_ring: neither, which is right on this board and wrong on a chip without \
-     coherent memory",
-    "polling: nobody sleeps; doorbell: both sleep at once, in poll on an eventfd and in FreeRTOS \
-     until an interrupt; spin_then_doorbell: both look for about 20 us before, the default",
-    "links and rings hold two messages, and one is on its way at a time",
+     length of a buffer that neither side reads; read: the guest adds up the words of the buffer; \
+     copied: the payload is copied into the link and out of it, and both again on the way back",
+    "ring: two positions, acquire and release, nothing else. link and ring: the guest cleans and \
+     invalidates its caches of shared memory, as in every graph; a link also goes through the \
+     ports of its node. bare_link and bare_ring: without both, which is right on this board and \
+     wrong on a chip without coherent memory",
+    "polling: no side sleeps; doorbell: both sides sleep at once, Linux in poll on an eventfd, \
+     FreeRTOS until an interrupt; spin_then_doorbell, the default: both sides poll for about 20 us \
+     first",
+    "links and rings hold two messages; only one is on its way at a time",
     PAPER,
 ];
 

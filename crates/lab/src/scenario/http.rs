@@ -134,21 +134,23 @@ fn databases(
 }
 
 const NOTES: [&str; 7] = [
-    "cpu_per_request is CPU time of the server's process by the kernel's count, user and system, \
-     over the answers: the one figure here that who else is on the machine hardly moves",
+    "cpu_per_request: CPU time of the server's process, user and system, by the kernel's count, \
+     divided by the answers; other programs on the machine hardly change it",
     "load 'ping': 64 connections that stay open; one worker on the first CPU, the load on the \
      last. load 'source': 102400 requests on 1024 connections, as `ab -n 102400 -c 1024 -k`, \
-     server and load on all CPUs. With two CPUs the load takes what a second worker would need: \
-     client_cpu_per_request is the CPU time of the thread that makes it, over the answers, and \
-     client_wait_per_request how long that thread could have run, but others had the CPUs",
-    "hyper and axum: each worker has connections of its own, as ours has; the shared ones are what \
-     tokio does unless told otherwise",
-    "memory_per_flow: what the process took more with so many flows asleep, over their number; \
-     their packet is a word",
+     server and load on all CPUs. With two CPUs the load uses the CPU that a second worker would \
+     need: client_cpu_per_request is the CPU time of the thread that makes the load, divided by \
+     the answers; client_wait_per_request is the time that this thread waited for a CPU, divided \
+     by the answers",
+    "hyper and axum: each worker has its own connections, as ours have; hyper_shared and \
+     axum_shared: workers take work from each other, tokio's default",
+    "memory_per_flow: the additional memory of the process with sleeping flows, divided by their \
+     number; the packet of such a flow is one word",
     "row_sqlite, row_postgres: a row by its key, as JSON, through eight connections; axum's server \
-     is written by hand on the same drivers. What PostgreSQL's own processes take is not in it",
-    "lines: under load 'elements' a request is an element, a line of JSON. lines_tasks: by hand in \
-     three tasks with queues between them, as the graph has three nodes; lines by hand: one loop",
+     is written by hand on the same drivers. The CPU time of PostgreSQL's own processes is not \
+     included",
+    "lines: under load 'elements' a request is an element, a line of JSON; by hand it is one loop. \
+     lines_tasks: by hand in three tasks with queues between them, as the graph has three nodes",
     "apart: the snippet of ping is in another domain, so in another process. load 'alone': one \
      request at a time, so all ends sleep in between",
 ];

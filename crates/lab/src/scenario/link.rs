@@ -34,8 +34,7 @@ use crate::rounds::{Contender, Session, measure};
 /// The row of the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "link",
-    about: "round trip and throughput of every link, beside a bare word that two CPUs pass to and \
-            fro",
+    about: "round trip and throughput of every link, beside one word that two CPUs write in turn",
     axes: AXES,
     takes_rivals: true,
     takes_image: false,
@@ -134,7 +133,7 @@ fn notes(references: &[(Option<&str>, Reference)]) -> Vec<String> {
         ));
     }
     let ratios = match references.iter().all(|(_, reference)| reference.cpus.are_two()) {
-        true => "ratios are to the token; of reads to a seqlock in the same round",
+        true => "ratios are to the token; those of reads are to a seqlock in the same round",
         false => {
             "one CPU only: both sides share it, and there is no token; only reads have a ratio, to \
              a seqlock in the same round"
@@ -144,9 +143,9 @@ fn notes(references: &[(Option<&str>, Reference)]) -> Vec<String> {
     notes.extend(references.iter().filter_map(|(_, reference)| reference.moved()));
     notes.push(CAPACITIES.into());
     notes.push(
-        "per message is measured where no message is lost: latest and broadcast have none; each \
-         value is the mean of a burst, in whole nanoseconds, and ratios are from means with their \
-         fractions"
+        "per message is measured only on links that lose no message, so not on latest and \
+         broadcast; each value is the mean of a burst, in whole nanoseconds; ratios use the exact \
+         means"
             .into(),
     );
     notes

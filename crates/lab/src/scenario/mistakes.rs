@@ -22,8 +22,7 @@ use crate::rounds::{Contender, Contenders, Session, measure};
 /// The row of the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "mistakes",
-    about: "an article's checklist for lock-free links: what goes wrong, and what it costs, if it \
-            is not kept to",
+    about: "an article's checklist for lock-free links: errors and costs if it is not followed",
     axes: AXES,
     takes_rivals: false,
     takes_image: false,
@@ -62,15 +61,15 @@ fn notes(cpus: Cpus) -> Vec<String> {
     let Cpus { near, far } = cpus;
     vec![
         format!("near side on CPU {near}, far side on CPU {far}, no realtime priority"),
-        "thousand operations: additions, reads of the value, or looks at flag and word, of the \
-         near side, by batches; what went wrong is a figure of the row, over all rounds"
+        "thousand operations: additions, reads of the value, or reads of flag and word, of the \
+         near side, in batches; the number of errors is a figure of the row, over all rounds"
             .into(),
-        "thousand messages: of 8 B through a small ring made for this, by bursts; on one CPU each \
-         is written and then read by one thread; poll: when who finds it full or empty looks \
-         again, at once or 500 ns later"
+        "thousand messages: of 8 B through a small ring made for this, in bursts; on one CPU one \
+         thread writes and then reads each; poll: when a side polls a full or empty ring again, at \
+         once or 500 ns later"
             .into(),
-        "message, round trip: 256 B through a queue of the standard library, timed one by one; \
-         their P99 is that of each round"
+        "message, round trip: 256 B through a queue of the standard library, each timed on its \
+         own; the P99 is that of each round"
             .into(),
     ]
 }

@@ -53,8 +53,8 @@ const AXES: &[Axis] = &[
 /// The scenario's row in the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "pipeline",
-    about: "a control loop of four stages: what threads, processes, transports, locks and waiting \
-            cost it",
+    about: "a control loop of four stages: the cost of threads, processes, transports, locks and \
+            waiting",
     axes: AXES,
     takes_rivals: false,
     takes_image: false,
@@ -123,8 +123,8 @@ fn notes(quick: bool, shared: &Shared<'_>) -> Vec<String> {
     notes.extend(shared.reference.moved());
     if quick {
         notes.push(format!(
-            "quick: {QUICK_WARM_UP} warm-up cycles after each start instead of {WARM_UP}, where \
-             there is a period"
+            "quick: {QUICK_WARM_UP} warm-up cycles after each start instead of {WARM_UP}, for rows \
+             with a period"
         ));
     }
     notes

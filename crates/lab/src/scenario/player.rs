@@ -42,8 +42,8 @@ const KINDS: [&str; 5] =
 /// The scenario's row in the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "player",
-    about: "how far sound and picture of a film are apart, with one CPU, two and a guest, alone \
-            and beside a load; how soon they are in step after a start, a jump, a pause",
+    about: "how far apart sound and picture of a film are: on one CPU, on two, with a guest, with \
+            and without a load; how soon they are in step after a start, a jump, a pause",
     axes: AXES,
     takes_rivals: false,
     takes_image: true,
@@ -112,20 +112,20 @@ fn share(case: PlayerCase, is_quick: bool) -> Duration {
 const NOTES: [&str; 7] = [
     "the films are made by FFmpeg for this run: 640 x 352 points, 25 pictures a second; Xvid with \
      MP3 for one_cpu and two_cpus, Motion JPEG with PCM for guest",
-    "av_difference: where the sound is less where the picture belongs, either way, when it is \
-     shown; of every picture that is shown while sound is heard. av_difference_p95: that of each \
-     round. decode: of every picture that is shown",
-    "the sound's clock is the monotonic one, which hears 48000 frames a second: no sound device is \
-     used. Nobody watches the page, so no picture is encoded for it",
-    "each run has a jump forward, one back and a pause. step_after_...: until the first picture \
-     that is at most 40 ms from the sound, from the first picture of the run, from each order to \
-     jump, from the order to go on after the pause; first_picture: from the start of the processes",
+    "av_difference: place of the sound minus place of the picture, as an absolute value, when the \
+     picture is shown; of every picture that is shown while sound is heard. av_difference_p95: the \
+     P95 of each round. decode: the time to decode every picture that is shown",
+    "no sound device is used: the sound's clock is the monotonic one, at 48000 frames a second. \
+     There is no viewer, so no picture is encoded for a page",
+    "each run has a jump forward, a jump back and a pause. step_after_...: from the first picture \
+     of the run, from each order to jump, from the order to go on after the pause, until the first \
+     picture that is at most 40 ms from the sound; first_picture: from the start of the processes",
     "late, dropped, repeated, copies: as the screen counts them (docs/player.md); skipped: packets \
      that the decoder left out, because they would have come too late or, with guest, belonged to \
-     what was before a jump; never_in_step: starts and orders after which no picture was in step",
+     the time before a jump; never_in_step: starts and orders after which no picture was in step",
     "load: two threads of normal priority that never sleep, on the CPU of the sound or of the \
      decoder, from before the start to the end; with one_cpu these are the same",
     "the paper: Jung and Kim 2010, 'Improvement Method and Performance Analysis of Shared Memory \
      in Dual Core Embedded Linux system', section 5.3 and figure 13: MPlayer on a chip with ARM926 \
-     and ARM946; it does not say what its figures are the mean or the most of",
+     and ARM946; it does not say whether its figures are means or maxima",
 ];

@@ -35,7 +35,7 @@ use crate::rounds::{Contender, Session, measure};
 /// The scenario's row in the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "pool",
-    about: "what the number of threads for blocking work costs a service: throughput, tails, CPU \
+    about: "how the number of threads for blocking work affects a service: throughput, tails, CPU \
             and switches per request, closed and open loop",
     axes: AXES,
     takes_rivals: false,
@@ -88,13 +88,13 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
 }
 
 const NOTES: [&str; 4] = [
-    "a unit is some arithmetic and, but for load 'control', a random line of a working set of \
-     256 KiB that each thread of the pool has; calibrated once so that a request takes about \
-     300 us alone",
-    "closed: 400 users, each with one request under way; open: one request each so many us, \
-     counted from when it was to be sent, at a share of what 15 threads served of the closed loop \
-     in the first round",
-    "all rows: server, database and load on all CPUs; a graph of its own in each round",
+    "a unit is some arithmetic and, except for load 'control', a random line of a working set of \
+     256 KiB, one for each thread of the pool; calibrated once so that a request alone takes about \
+     300 us",
+    "closed: 400 users, each with one request under way; open: requests at a fixed rate, a share \
+     of what 15 threads served in the closed loop of the first round; a latency counts from the \
+     time at which the request was due",
+    "all rows: server, database and load on all CPUs; each round starts a new graph",
     "cpu_user and cpu_system: of the server's process by the kernel's count, in steps of 10 ms; \
      cpu_database: of PostgreSQL's processes; cpu_client: of the thread that makes the load; all \
      per request",

@@ -35,8 +35,8 @@ const AXES: &[Axis] = &[Axis { name: "beside", values: Audience::WORDS }];
 /// The scenario's row in the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "robot",
-    about: "what camera, dashboard, recorder and monitor cost the core and take for themselves, \
-            with one viewer and with 50",
+    about: "what camera, dashboard, recorder and monitor cost the core, and what they use, with \
+            one viewer and with 50",
     axes: AXES,
     takes_rivals: false,
     takes_image: false,
@@ -74,14 +74,14 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
 }
 
 const NOTES: [&str; 4] = [
-    "the core is the arm at 1 kHz in two realtime domains; services stand on other CPUs than it \
-     where there are others: with two CPUs and two realtime domains there are none, and they keep \
-     to that of the drives",
-    "viewers are connections of this program that take what the page takes, pictures of the camera \
-     among them, and draw nothing; one thread looks after all of them 100 times a second, for they \
-     use the CPUs of the services, which real ones do not",
+    "the core is the arm at 1 kHz in two realtime domains; services run on other CPUs than the \
+     core if there are any: with two CPUs and two realtime domains there are none, and services \
+     run on the CPU of the drives",
+    "viewers are connections of this program; they read what the page reads, including the \
+     camera's pictures, and draw nothing; one thread serves all of them 100 times a second, \
+     because they use the CPUs of the services, which real viewers do not",
     "CPU is that of a service's process by the kernel's count, 100 % is one core; frames_least: \
-     motions a second of the viewer who got the fewest, in the worst round",
-    "cycles_recorded: counted in the finished files, by a reader that is not ours; cycles: what \
-     the core has done, starts and stops among them",
+     motions a second of the viewer that got the fewest, in the worst round",
+    "cycles_recorded: counted in the finished files by an independent reader; cycles: all cycles \
+     of the core, including starts and stops",
 ];

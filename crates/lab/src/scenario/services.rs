@@ -60,8 +60,8 @@ const AXES: &[Axis] = &[
 /// The scenario's row in the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "services",
-    about: "what services cost the core, however they behave; how soon one is back; what the \
-            supervisor takes",
+    about: "what services cost the core, also when they misbehave; how soon a killed one is back; \
+            what the supervisor uses",
     axes: AXES,
     takes_rivals: false,
     takes_image: false,
@@ -93,14 +93,14 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
 
 const NOTES: [&str; 4] = [
     "the core is the arm at 1 kHz in two realtime domains; crash_loop: one service panics 5 ms \
-     after its start, one kills itself, one never gets ready, each back 10 ms after its end, or \
-     100 ms, the shortest pause that a spec has without asking",
-    "services stand on other CPUs than the core where there are others: with two CPUs and two \
-     realtime domains there are none",
-    "overruns on a virtual machine are mostly the host's: 'stolen_by_host' is what it took from \
-     all CPUs meanwhile, in steps of 10 ms",
-    "ready_again: from the kill until the supervisor knows it as ready, the policy's 10 ms taken \
-     off",
+     after its start, one kills itself, one never gets ready; each starts again 10 ms after its \
+     end, or 100 ms, the shortest pause by default",
+    "services run on other CPUs than the core if there are any: with two CPUs and two realtime \
+     domains there are none",
+    "on a virtual machine most overruns come from the host: 'stolen_by_host' is the time that it \
+     took from all CPUs meanwhile, in steps of 10 ms",
+    "ready_again: from the kill until the supervisor knows that the service is ready, without the \
+     policy's pause of 10 ms",
 ];
 
 fn rows() -> Vec<Row> {

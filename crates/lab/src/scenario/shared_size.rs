@@ -19,7 +19,8 @@ use crate::rounds::{Contender, Contenders, Session, measure};
 /// The row of the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "shared_size",
-    about: "shared memory between processes by size: one CPU and two, copied and in place",
+    about: "shared memory between processes by message size: on one CPU and on two, copied and in \
+            place",
     axes: AXES,
     takes_rivals: false,
     takes_image: false,
@@ -130,14 +131,15 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
 }
 
 const NOTES: [&str; 5] = [
-    "round trip: a message of that size there and back between two processes, every byte written \
-     and read on both ways; copied: through a buffer of the sender and one of the receiver; in \
-     place: in the link itself",
-    "park: both sides sleep at once when there is nothing, on one CPU and on two: so both do the \
-     same, and what differs is where the other side runs. On one CPU the kernel only switches; on \
-     two it also has to wake a CPU that sleeps",
-    "spin_then_park: both look for a while first, the default of graphs; on two CPUs only",
-    "one message is on its way at a time, so nothing overlaps: two CPUs gain by shorter ways only",
+    "round trip: a message of that size to another process and back, every byte written and read \
+     in both directions; copied: through a buffer of the sender and one of the receiver; in place: \
+     in the link itself",
+    "park: both sides sleep at once when there is no message, on one CPU and on two: so both do \
+     the same, except for the CPU of the other side. On one CPU the kernel only switches; on two \
+     it must also wake a sleeping CPU",
+    "spin_then_park, the default of graphs: both sides poll for a while first; on two CPUs only",
+    "only one message is on its way at a time, so nothing overlaps: a second CPU cannot work in \
+     parallel",
     PAPER,
 ];
 

@@ -34,7 +34,8 @@ use crate::rounds::{Contender, Contenders, Session, measure};
 /// The row of the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "switch",
-    about: "what a context switch costs, directly and by cold caches, beside the same walk alone",
+    about: "what a context switch costs, directly and through cold caches, beside the same walk \
+            through memory without a switch",
     axes: AXES,
     takes_rivals: false,
     takes_image: false,
@@ -98,8 +99,8 @@ fn notes(bench: &Bench, l2: Option<usize>) -> Vec<String> {
     let mut got = if got.is_empty() { "nothing ran".into() } else { got.join(" and ") };
     if refused {
         got.push_str(
-            " (refused: what else runs on this CPU is in the figures; allow it with 'rtprio 10' \
-             in /etc/security/limits.conf or CAP_SYS_NICE)",
+            " (refused: other work on this CPU affects the figures; allow it with 'rtprio 10' in \
+             /etc/security/limits.conf or CAP_SYS_NICE)",
         );
     }
     let l2 = l2.map_or("unknown".into(), |l2| sinew_figures::units::size(l2 as f64));
@@ -109,24 +110,23 @@ fn notes(bench: &Bench, l2: Option<usize>) -> Vec<String> {
              CPU's L2 by the kernel: {l2}, the source's machine had 512 KiB",
             bench.cpu
         ),
-        "turn: from the moment that a side has the turn, through the walk and the hand-over, to \
-         that when the other side has it; walk alone: the same walk through the same pages by the \
-         same thread, without a switch, in between; calls alone: what a side calls to hand over \
-         and to wait, with nobody to hand over to"
+        "turn: from the moment that a side has the turn, through its walk and the hand-over, until \
+         the other side has the turn; walk alone: the same walk through the same pages by the same \
+         thread, without a switch, in between; calls alone: the calls of a hand-over and of a \
+         wait, without another side"
             .into(),
         "every round has new processes, and so other pages; ratios are of medians of one round: \
          the turn over the walk alone"
             .into(),
-        "all words of an array are walked at every turn, as in the source's program: with a stride \
-         of 128 B in 16 passes; random: one word of every line, each of which says where the next \
-         one is"
+        "every turn walks all words of an array, as in the source's program: a stride of 128 B \
+         takes 16 passes; random: one word of every line, which names the next line"
             .into(),
-        "switches per turn: by the kernel's count, voluntary or not, over hand-overs, of the side \
-         and the round with the fewest; by yield, every call of sched_yield is a hand-over. A row \
-         below one is marked, and no verdict follows from it"
+        "switches per turn: switches by the kernel's count, voluntary or not, divided by \
+         hand-overs, of the side and the round with the fewest; for yield, every call of \
+         sched_yield is a hand-over. A row below one is marked, and no verdict uses it"
             .into(),
         "the source: a talk on Li, Ding and Shen, 'Quantifying The Cost of Context Switch', 2007; \
-         their cost is a turn less the walk and the calls of the pipe in a process alone"
+         their cost is a turn minus the walk and minus the calls of the pipe in a single process"
             .into(),
     ];
     notes.extend(OTHERS.iter().map(|other| other.about.into()));
@@ -199,7 +199,7 @@ fn add(row: &mut Row, told: &Told, has_array: bool, clock: Clock) -> Result<(), 
     }
     if least < 1.0 && before >= 1.0 {
         row.notes.push(
-            "not every turn was a switch, by the kernel's count: nothing follows from this row"
+            "not every turn was a switch, by the kernel's count: no table or verdict uses this row"
                 .into(),
         );
     }

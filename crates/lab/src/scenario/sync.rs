@@ -29,8 +29,7 @@ use crate::rounds::{Contender, Contenders, Session, measure};
 /// The row of the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "sync",
-    about: "locks, wake-ups of sleepers, atomics and yields: what each takes, beside an article's \
-            tables of costs",
+    about: "what locks, wake-ups, atomics and yields cost, beside the cost tables of an article",
     axes: AXES,
     takes_rivals: false,
     takes_image: false,
@@ -52,8 +51,8 @@ const LESS: u32 = 4;
 const START: Duration = Duration::from_millis(5);
 
 /// Said of a row with a round in which hardly a thread met another.
-const FEW_TAKEN: &str = "in a round or more fewer than 20 locks found the mutex taken, too few for \
-                         a median of that round";
+const FEW_TAKEN: &str = "in at least one round fewer than 20 locks found the mutex taken, too few \
+                         for a median of that round";
 
 fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
     let cpus = Cpus::ends(&request.cpus).ok_or_else(|| CannotRun("there is no CPU".into()))?;
@@ -83,16 +82,17 @@ fn notes(cpus: Cpus) -> Vec<String> {
     let Cpus { near, far } = cpus;
     [
         &format!("one CPU: CPU {near}; two: every other thread on CPU {far}"),
-        "thousand operations: in batches of some 200 us, the mean of each; the loop itself is the \
-         operation 'nothing' and is not subtracted; 'each' is the median of one",
-        "lock: to lock, write 256 B and unlock, timed one by one, of all threads, those included \
-         that lost their CPU meanwhile; found taken: those that found the mutex taken",
-        "call: what the waker spends; wake up: from before the call until the sleeper runs; each \
-         after 1 ms of sleep, and only once the kernel says that the sleeper sleeps",
-        "target: the sleeper's CPU when it is woken; idle: nobody else wants it; busy: a \
-         SCHED_IDLE thread spins there, or the waker runs on it",
-        "message: mutex, number, notification and wake-up, one after the other, half of each trip \
-         there and back",
+        "thousand operations: in batches of some 200 us, the mean of each batch; the loop itself \
+         is the operation 'nothing' and is not subtracted; 'each' is the median of one operation",
+        "lock: the time to lock, write 256 B and unlock, each timed on its own, of all threads, \
+         also of those that lost their CPU meanwhile; found taken: the locks that found the mutex \
+         taken",
+        "call: the time that the waker spends; wake up: from before the call until the sleeper \
+         runs; each after 1 ms of sleep, and only when the kernel reports that the sleeper sleeps",
+        "target: the state of the sleeper's CPU at the wake-up; idle: no other thread uses it; \
+         busy: a SCHED_IDLE thread spins there, or the waker runs on it",
+        "message: mutex, number, notification and wake-up: half of a round trip; round trips \
+         follow each other without a rest",
     ]
     .map(Into::into)
     .to_vec()

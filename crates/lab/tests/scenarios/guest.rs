@@ -39,6 +39,6 @@ fn every_way() {
         assert_eq!(measured(row), !polls_alone, "{}: {:?}", row.id(), row.skipped);
     }
     assert!(report.rows.iter().any(|row| row.measure("guest_up").is_some()));
-    assert!(report.warning.is_some_and(|warning| warning.contains("emulated: what counts")));
+    assert!(report.warning.is_some_and(|warning| warning.contains("emulated: ratios count")));
     assert_eq!((report.tables.len(), report.verdicts.len()), (3, 5));
 }

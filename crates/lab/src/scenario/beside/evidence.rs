@@ -80,9 +80,9 @@ impl BesideEvidence<'_> {
             "cycle latency P99",
             "activation jitter P50",
             "activation jitter P99",
-            "overruns more per round",
+            "more overruns per round",
         ];
-        let title = "over the core alone, round by round: median and where the true one lies";
+        let title = "over the core alone, round by round: the median and its interval";
         Table::of(title, columns, besides.iter().map(row).collect())
     }
 
@@ -96,14 +96,14 @@ impl BesideEvidence<'_> {
         let median = self.median(beside, "cycle_latency");
         [
             Verdict::of(
-                format!("{who} leave the core's cycle latency as it is: P50"),
+                format!("{who} do not change the core's cycle latency: P50"),
                 "within 5 % of the core alone",
                 median.map(|ratio| (ratio.to_string(), Bar::Within(SAME).holds(ratio))),
             ),
             self.indistinct_p99("the same: P99", beside),
             Verdict::of(
                 format!("{they} cause no overrun"),
-                "0; here: no more than the core has alone, which are the machine's",
+                "0; here: no more than the core alone, whose overruns come from the machine",
                 self.none_more(beside),
             ),
         ]

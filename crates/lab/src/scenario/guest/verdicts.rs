@@ -38,7 +38,7 @@ pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
             "10 000 messages each way by doorbell under load: none lost, none twice",
             "none",
             Some((
-                "not shown by figures; cargo test -p sinew-agent --test trials does".into(),
+                "figures cannot show it; cargo test -p sinew-agent --test trials does".into(),
                 Holds::NotMeasured,
             )),
         ),

@@ -54,7 +54,7 @@ pub(super) fn ratios(rows: &[Row]) -> Table {
         [vec![server.word().to_owned()], cells.to_vec()].concat()
     };
     let columns = ["sinew over", "CPU per request", "time per request", "latency P50"];
-    let title = "sinew over the others, round by round: median and where the true one lies";
+    let title = "sinew over the others, round by round: the median and its interval";
     Table::of(title, columns, Server::ALL[1..].iter().map(line).collect())
 }
 
@@ -122,7 +122,7 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
     verdicts.extend(streams(rows));
     verdicts.push(apart(rows));
     verdicts.push(Verdict::of(
-        "two workers serve nearly twice what one does",
+        "two workers serve nearly twice as much as one",
         format!(">= {SCALE_MIN}; partly: the load is the limit"),
         scale(rows, cpus),
     ));
@@ -130,7 +130,7 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
 }
 
 fn nop(rows: &[Row], graph: Shape) -> Verdict {
-    let claim = format!("a node more costs little: {}", graph.word());
+    let claim = format!("one more node costs little: {}", graph.word());
     Verdict::of(claim, format!("<= {NODE_NS_MAX} ns a node"), node(rows, graph))
 }
 
@@ -147,7 +147,7 @@ fn streams(rows: &[Row]) -> [Verdict; 3] {
             judged(rate, Bar::AtLeast(ELEMENTS_MIN)),
         ),
         Verdict::of(
-            "a websocket that says nothing takes little memory",
+            "an idle websocket takes little memory",
             format!("< {SOCKET_BYTES_MAX} B"),
             at_most(idle, "memory_per_connection", SOCKET_BYTES_MAX, "B"),
         ),
@@ -216,7 +216,7 @@ fn way_apart(rows: &[Row]) -> Judged {
         [Shape::Apart, Shape::Ping].map(|graph| row(rows, Server::Sinew, graph, Load::Alone)),
         "latency",
     )?;
-    let text = format!("{:.1} us; a request takes {times} of one inside", ns.median / 1000.0);
+    let text = format!("{:.1} us, {times} times as long as inside", ns.median / 1000.0);
     Some((text, Bar::AtMost(APART_NS_MAX).holds(ns)))
 }
 
@@ -230,8 +230,9 @@ fn scale(rows: &[Row], cpus: usize) -> Judged {
     let cost = over([two, one], "cpu_per_request")?;
     let [server, ran, waited, busy] = shares(two?)?;
     let text = format!(
-        "{rate}; the load ran {ran} of the time and waited {waited} of it for one of {cpus} CPUs, \
-         of which the server took {server}; a request cost it {cost} of what it costs with one"
+        "{rate}; the load ran {ran} of the time and waited {waited} of it for one of {cpus} CPUs; \
+         the server used {server} CPUs; a request cost the server {cost} times what it costs with \
+         one worker"
     );
     let is_limit = busy.is_firm() && busy.median >= BUSY_MIN;
     match Bar::AtLeast(SCALE_MIN).holds(rate) {

@@ -39,8 +39,8 @@ pub(in crate::scenario) struct Case {
 }
 
 /// What [`Case::shape`] decides, for readers.
-pub(super) const CAPACITIES: &str = "links hold 8 messages for round trips, 2 if larger than \
-    8 KiB; for throughput 1024, or as many as 1 MiB holds, at least 2";
+pub(super) const CAPACITIES: &str = "links hold 8 messages for round trips, 2 if larger than 8 \
+    KiB; for throughput 1024, or as many as fit into 1 MiB, at least 2";
 
 /// Bytes of all messages that a link holds for throughput; more would leave the caches.
 const HELD_BYTES: u32 = 1 << 20;

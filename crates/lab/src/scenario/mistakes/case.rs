@@ -107,9 +107,9 @@ const CASES: [(Mistake, &[MistakeForm], bool); 6] = [
 ];
 
 /// Why x86 has no row in which relaxed is wrong.
-pub(super) const NOT_ON_X86: &str = "x86 keeps stores in their order, and loads in theirs, and so \
-                                     does a guest that is emulated on it: relaxed and \
-                                     release-acquire are the same instructions";
+pub(super) const NOT_ON_X86: &str = "x86 keeps stores in order and loads in order, also for a \
+                                     guest that is emulated on it: relaxed and release-acquire are \
+                                     the same instructions";
 
 /// A row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,7 +32,7 @@ struct CostClaim {
 
 const COSTS: [CostClaim; 4] = [
     CostClaim {
-        text: "indexes on one cache line cost (false sharing)",
+        text: "indexes on one cache line cost time (false sharing)",
         theirs: "alignas(64) for each index",
         judged: &[
             (
@@ -44,7 +44,7 @@ const COSTS: [CostClaim; 4] = [
         beside: &[],
     },
     CostClaim {
-        text: "a number of slots that is no power of two costs",
+        text: "a number of slots that is not a power of two costs time",
         theirs: "2^13 slots, & instead of %",
         judged: &[
             (
@@ -73,7 +73,7 @@ const COSTS: [CostClaim; 4] = [
         ],
     },
     CostClaim {
-        text: "memory that is allocated for each message costs, in the middle",
+        text: "an allocation for each message costs time, at the median",
         theirs: "messages of fixed size, no dynamic allocation",
         judged: &[
             (
@@ -85,7 +85,7 @@ const COSTS: [CostClaim; 4] = [
         beside: &[],
     },
     CostClaim {
-        text: "memory that is allocated for each message costs, in the tail",
+        text: "an allocation for each message costs time, in the tail",
         theirs: "messages of fixed size, no dynamic allocation",
         judged: &[
             (
@@ -154,8 +154,8 @@ fn counted(rows: &[Row], claim: &str, theirs: &str, (what, pair): (&str, Pair)) 
         let refused = refused.map(|n| format!(", {n} refused")).unwrap_or_default();
         let time = factor(rows, pair).map(|ratio| format!("; time of the first: {ratio}"));
         let text = format!(
-            "{wrong}: {}; {right}: {}{refused}{} (holds if: the first goes wrong at least once, \
-             the second never)",
+            "{wrong}: {}; {right}: {}{refused}{} (holds if: the first fails at least once, the \
+             second never)",
             said(of_wrong, what),
             said(of_right, what),
             time.unwrap_or_default()
@@ -172,7 +172,7 @@ fn relaxed(rows: &[Row], is_x86: bool) -> Verdict {
     });
     let flag_first = flag_first.unwrap_or_default();
     let (ours, holds) = if is_x86 {
-        let text = format!("{NOT_ON_X86}; what shows it: {LOOM}{flag_first}");
+        let text = format!("{NOT_ON_X86}; this shows it: {LOOM}{flag_first}");
         (text, Holds::NotMeasured)
     } else if let Some((relaxed, ordered)) = of("relaxed").zip(of("release_acquire")) {
         let holds = if relaxed.1 > 0.0 && ordered.1 == 0.0 { Holds::Yes } else { Holds::No };
@@ -184,10 +184,12 @@ fn relaxed(rows: &[Row], is_x86: bool) -> Verdict {
         );
         (text, holds)
     } else {
-        (format!("-; what shows it: {LOOM}"), Holds::NotMeasured)
+        (format!("-; this shows it: {LOOM}"), Holds::NotMeasured)
     };
     Verdict {
-        claim: "relaxed instead of release and acquire hands over what is not there yet".into(),
+        claim: "with relaxed instead of release and acquire, a flag may come before its \
+                word"
+            .into(),
         theirs: "memory_order_relaxed: no ordering guarantees".into(),
         ours,
         holds,
@@ -227,7 +229,7 @@ pub(super) fn tables(rows: &[Row]) -> Vec<Table> {
         let what = format!("{mistake}: {wrong} / {right}, {measure}, {place}");
         (what, MATTERS, factor(rows, pair))
     });
-    vec![Table::of_bars("what mistakes cost; at the bar they matter", bars)]
+    vec![Table::of_bars("what mistakes cost; from the bar on they matter", bars)]
 }
 
 #[cfg(test)]

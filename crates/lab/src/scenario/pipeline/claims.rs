@@ -122,7 +122,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "fail-stop in one process is safer than a partial failure; a hybrid is best",
         theirs: "an argument, no figures",
-        criterion: "no latency speaks to it; how a domain fails is tested in crates/runtime",
+        criterion: "no latency can show it; how a domain fails is tested in crates/runtime",
         judge: |_| None,
     },
 ];
@@ -209,9 +209,9 @@ fn mechanism(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
     let lock_parked = evidence.ratio(&THREADS_MUTEX, &THREADS_PARK, "free")?;
     let waiting = evidence.ratio(&THREADS_PARK, &THREADS, "free")?;
     let ours = format!(
-        "the boundary makes {}; a mutex instead of lock-free makes {} where both spin and {} \
-         where both park; parking instead of spinning, both lock-free, makes {}: what decides is \
-         whether a sleeper must be woken",
+        "the boundary takes {}; a mutex instead of lock-free takes {} if both spin and {} if both \
+         park; parking instead of spinning, both lock-free, takes {}: the wake-up of a sleeper \
+         decides",
         times(boundary),
         times(lock),
         times(lock_parked),
@@ -299,7 +299,7 @@ fn periods(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
     let from_free = at_1ms_ns.median / free_ns.median;
     let ours = format!(
         "from 1 to 10 ms {:.2} times apart in_process and {:.2} in shared_memory; two threads that \
-         spin: {} free-running, {} at 1 ms, for a CPU that slept has cold caches",
+         spin: {} free-running, {} at 1 ms, because a CPU that slept has cold caches",
         apart(&threads),
         apart(&processes),
         us(free_ns.median),

@@ -134,8 +134,8 @@ impl Setup {
         if spins && threads > cpus {
             let cpus = if cpus == 1 { "1 CPU".into() } else { format!("{cpus} CPUs") };
             return Some(format!(
-                "{threads} threads would spin on {cpus}, and the plan makes that spin_then_park, \
-                 which is a row of its own"
+                "{threads} threads would spin on {cpus}, so the plan would choose spin_then_park, \
+                 which is another row"
             ));
         }
         let remark = self.remark().filter(|_| self.period == Period::Free)?;
@@ -145,8 +145,8 @@ impl Setup {
     /// What its latency does not hold.
     pub(super) fn remark(&self) -> Option<&'static str> {
         (self.work == Work::Real && self.placement.threads() == 4).then_some(
-            "the arm's planner gets its feedback from the EtherCAT master: drives on a thread of \
-             their own are no part of the latency",
+            "the arm's planner gets its feedback from the EtherCAT master: drives on a separate \
+             thread are not part of the latency",
         )
     }
 

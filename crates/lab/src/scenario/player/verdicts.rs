@@ -59,7 +59,7 @@ pub(super) fn table(rows: &[Row]) -> Table {
         let n = all.map_or_else(dash, |all| all.n().to_string());
         vec![row.id(), dash(), p50, p95, cell(all.and_then(|all| all.max())), n]
     });
-    let title = "how far sound and picture are apart, ms: the paper's figures beside ours";
+    let title = "how far apart sound and picture are, ms: the paper's figures beside ours";
     let columns = ["", "stated", "P50", "P95", "max", "n"];
     Table::of(title, columns, theirs.chain(ours).collect())
 }
@@ -85,7 +85,8 @@ pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
     }
     for (who, decoder) in [("one CPU", Decoder::OneCpu), ("two CPUs", Decoder::TwoCpus)] {
         let claim = format!("{who}, no load: no picture late or dropped");
-        let theirs = "0; partly: 0, but some were not decoded, or stood longer than their time";
+        let theirs = "0; partly: 0, but some were not decoded, or were shown longer than their \
+                      time";
         verdicts.push(judged(claim, theirs, seen(rows, decoder, CpuLoad::None), all_in_time));
     }
     verdicts.extend(Decoder::ALL.iter().map(|decoder| {

@@ -134,7 +134,7 @@ pub(super) fn tables(rows: &[Row]) -> Vec<Table> {
             ratios.collect(),
         ),
         Table::of(
-            "from 200 threads to 15, round by round: CPU saved, as a share of what a request costs \
+            "from 200 threads to 15, round by round: CPU saved, as a share of a request's cost \
              with 15",
             ["load", "arrivals", "database", "user", "system", "database CPU", "client"],
             saved.collect(),
@@ -163,8 +163,8 @@ pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
             claimed(query.and_then(|it| it.latency("latency_p99")), P99),
         ),
         Verdict::of(
-            "what is won is caches that are not lost, more than switches that are not made",
-            "most of what a switch costs are lost caches",
+            "the gain comes from caches more than from switches",
+            "lost caches are most of the cost of a switch",
             caches(query, closed(&changes, PoolLoad::Control)),
         ),
         Verdict::of(

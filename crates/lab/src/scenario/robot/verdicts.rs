@@ -16,21 +16,21 @@ const RECORDED_MIN: f64 = 60_000.0;
 /// One for each bar.
 pub(super) fn verdicts(evidence: &BesideEvidence<'_>) -> Vec<Verdict> {
     let (one, crowd) = (Audience::Services.word(), Audience::Crowd.word());
-    let many = format!("the same with {CROWD} viewers, one of whom takes nothing");
+    let many = format!("the same with {CROWD} viewers, one of which reads nothing");
     let who = "all services and one viewer";
     let mut verdicts = evidence.undisturbed(one, who, "they").to_vec();
     verdicts.extend([
         evidence.indistinct_median(&format!("{many}: P50"), crowd),
         evidence.indistinct_p99(&format!("{many}: P99"), crowd),
         Verdict::of(
-            format!("{many}: the others are unharmed"),
+            format!("{many}: the others lose nothing"),
             "each gets as many frames as one viewer alone",
             unharmed(evidence),
         ),
     ]);
     verdicts.extend(CPU_PERCENT_MAX.map(|(service, max)| {
         Verdict::of(
-            format!("{service} takes little CPU, with one viewer"),
+            format!("{service} uses little CPU, with one viewer"),
             format!("less than {max:.0} % of a core"),
             cpu(evidence, service, max),
         )

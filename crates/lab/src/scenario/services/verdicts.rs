@@ -20,12 +20,12 @@ pub(super) fn verdicts(evidence: &BesideEvidence<'_>) -> Vec<Verdict> {
     }
     verdicts.extend([
         Verdict::of(
-            "a service is back soon after a kill, the policy's pause apart",
+            "a service is back soon after a kill, without the policy's pause",
             "each of 30 or more in less than 300 ms",
             back(evidence),
         ),
         Verdict::of(
-            "the supervisor takes no CPU when nothing happens",
+            "the supervisor uses hardly any CPU when nothing happens",
             "less than 0.1 % of a core",
             cpu(evidence),
         ),

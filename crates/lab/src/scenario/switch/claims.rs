@@ -133,12 +133,13 @@ fn direct(rows: &[Row]) -> Verdict {
         });
         let turns: Vec<_> = turns.collect();
         let ours = format!(
-            "{switch} us by a pipe between processes, less the calls; whole turns, calls in it: {}",
+            "{switch} us by a pipe between processes, without the calls; whole turns, with the \
+             calls: {}",
             turns.join(", ")
         );
         Some((ours, is_like((DIRECT_US, DIRECT_US), switch)))
     };
-    let theirs = format!("{DIRECT_US} us; half or twice is like it");
+    let theirs = format!("{DIRECT_US} us; from half to twice counts as similar");
     Verdict::of("a switch costs 3.8 us without an array", theirs, found())
 }
 
@@ -168,7 +169,7 @@ fn small(rows: &[Row]) -> Verdict {
         let stays: Option<Vec<_>> = all.iter().map(|(ns, ..)| over(ns, &bare)).collect();
         let times = |stays: &Vec<Interval>| {
             let all: Vec<_> = stays.iter().map(|stays| in_digits(stays.median)).collect();
-            format!("; {} times what no array costs", all.join(", "))
+            format!("; {} times the cost without an array", all.join(", "))
         };
         let ours = format!("{}{}", words.join(", "), stays.as_ref().map_or(String::new(), times));
         let stays: Vec<_> = stays.iter().flatten().map(|ratio| STAYS.holds(*ratio)).collect();
@@ -183,7 +184,8 @@ fn small(rows: &[Row]) -> Verdict {
         Some((ours, holds))
     };
     let theirs = format!(
-        "{} to {} us, as to half and twice; partly: at most {:.1} times what no array costs",
+        "{} to {} us; from half to twice counts as similar; partly: at most {:.1} times the cost \
+         without an array",
         SMALL_US.0,
         SMALL_US.1,
         SMALL_US.1 / DIRECT_US
@@ -210,10 +212,10 @@ fn large(rows: &[Row]) -> Verdict {
         Some((ours, holds))
     };
     let theirs = format!(
-        "{} to {} us, as to half and twice; partly: twice what it costs below 200 KB",
+        "{} to {} us; from half to twice counts as similar; partly: twice the cost below 200 KB",
         LARGE_US.0, LARGE_US.1
     );
-    let claim = "from 256 to 512 KB a switch costs 38.6 to 203.2 us, words in a row";
+    let claim = "from 256 to 512 KB a switch costs 38.6 to 203.2 us, consecutive words";
     Verdict::of(claim, theirs, found())
 }
 
@@ -244,7 +246,7 @@ fn leaves_cache(rows: &[Row], l2: Option<usize>, walk: Walk) -> Verdict {
         Some(l2) => found(l2),
         None => Some(("the kernel does not say how large L2 is".into(), Holds::NotMeasured)),
     };
-    let how = if walk == Walk::Random { "lines at random" } else { "words in a row" };
+    let how = if walk == Walk::Random { "random lines" } else { "consecutive words" };
     let claim = format!("a switch costs much more once both arrays together fill L2, {how}");
     let theirs = format!(">= {JUMP:.1} times (8 to 38.6 us at 512 KB); partly: twice");
     Verdict::of(claim, theirs, found)
@@ -262,7 +264,7 @@ fn stride(rows: &[Row], array: usize, when: &str) -> Verdict {
     };
     let [near, far] = STRIDES_US;
     let theirs = format!(
-        "{near} to {far} us, {:.1} times; half of that is like it; partly: twice",
+        "{near} to {far} us, {:.1} times; half of that counts as similar; partly: twice",
         far / near
     );
     let claim = format!("a switch costs more with a stride of 128 B than of 8 B, {when}");
@@ -328,7 +330,7 @@ fn ratios(rows: &[Row], l2: Option<usize>) -> Table {
     };
     let all = ways.flat_map(|way| ARRAYS[1..].iter().filter_map(move |&at| line(way, at)));
     let columns = ["by", "between", "array", "both / L2", "read", "modify", "random"];
-    Table::of("the turn / the same walk alone, words in a row", columns, all.collect())
+    Table::of("the turn / the same walk alone, consecutive words", columns, all.collect())
 }
 
 fn costs(rows: &[Row]) -> Table {
@@ -357,7 +359,7 @@ fn costs(rows: &[Row]) -> Table {
     };
     let columns =
         ["array", "theirs", "read", "modify", "random", "read, indirect", "random, indirect"];
-    let title = "what a switch costs, us: the turn, less the walk alone, less the calls alone";
+    let title = "cost of a switch, us: the turn minus the walk alone minus the calls alone";
     Table::of(title, columns, ARRAYS.iter().map(line).collect())
 }
 
@@ -380,7 +382,7 @@ fn by_stride(rows: &[Row]) -> Table {
         head.into_iter().chain(SIZES.into_iter().flat_map(of)).collect()
     };
     let columns = ["stride, B", "theirs, us", "512K / walk", "512K, us", "2M / walk", "2M, us"];
-    let title = "by stride, words read: the turn / the same walk alone, and what a switch costs";
+    let title = "by stride, words read: the turn / the same walk alone, and the cost of a switch";
     Table::of(title, columns, STRIDES.iter().map(line).collect())
 }
 

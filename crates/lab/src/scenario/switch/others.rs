@@ -50,7 +50,7 @@ pub(super) const OTHERS: [Other; 2] = [
         arguments: &["bench", "sched", "pipe", "-l", "10000"],
         read: of_perf,
         about: "perf bench sched pipe: its usecs/op is a round trip of two processes by two pipes, \
-                both calls of both sides in it; a switch is half of it. A round has one value, the \
+                with both calls of each side; a switch is half of it. A round has one value, the \
                 mean of 10000 round trips",
     },
     Other {
@@ -60,8 +60,9 @@ pub(super) const OTHERS: [Other; 2] = [
         package: "lmbench",
         arguments: &["-s", "0", "2"],
         read: of_lat_ctx,
-        about: "lat_ctx -s 0 2 of lmbench: it says what a switch takes, less the calls of a pipe \
-                that it measures in one process; so it stands beside our turn less the calls alone",
+        about: "lat_ctx -s 0 2 of lmbench: it prints the time of a switch without the calls of a \
+                pipe, which it measures in one process; so it is compared with our turn minus the \
+                calls alone",
     },
 ];
 

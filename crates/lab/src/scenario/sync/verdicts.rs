@@ -221,8 +221,8 @@ fn no_kernel(rows: &[Row]) -> Verdict {
     };
     let operations = ["store_release", "load_acquire", "fetch_add"];
     let found: Vec<_> = operations.into_iter().filter_map(ratio).collect();
-    let criterion = "each takes at most half of a futex wake for which nobody sleeps, the least \
-                     call into the kernel here";
+    let criterion = "each takes at most half of a futex wake without a sleeper, the cheapest call \
+                     into the kernel here";
     let mut found = ratios(&found, NO_KERNEL, criterion);
     if let Some((text, _)) = &mut found
         && let Some((_, lock)) = ratio("mutex_lock")
@@ -238,10 +238,10 @@ fn idle_is_dear(rows: &[Row]) -> Verdict {
         Some((operation.to_string(), over(rows, "wake_up", at("idle"), at("busy"))?))
     };
     let found: Vec<_> = WAKES.iter().filter_map(|of| ratio(of.word())).collect();
-    let criterion = "to wake a sleeper takes at least twice as long where its CPU idles as where \
-                     it is kept awake, by every primitive";
+    let criterion = "for every primitive, a wake-up takes at least twice as long if the sleeper's \
+                     CPU is idle as if it is kept awake";
     let found = ratios(&found, IS_DEAR, criterion);
-    Verdict::of("the wake-up of an idle CPU is what is dear", IS_DEAR.to_string(), found)
+    Verdict::of("the expensive part is the wake-up of an idle CPU", IS_DEAR.to_string(), found)
 }
 
 fn fifo_changes(rows: &[Row]) -> Verdict {
@@ -253,10 +253,9 @@ fn fifo_changes(rows: &[Row]) -> Verdict {
             format!("{} CPU, {}:", cpus.word(), target.word()).replace("two CPU", "two CPUs");
         found.extend(ratio.map(|ratio| (place, ratio)));
     }
-    let criterion = "FIFO takes within a quarter of what normal scheduling takes, in each place, \
-                     by a futex";
+    let criterion = "FIFO is within a quarter of normal scheduling, in each place, with a futex";
     let found = ratios(&found, NO_CHANGE, criterion);
-    let claim = "FIFO changes nothing at a wake-up where nobody competes";
+    let claim = "FIFO does not change an uncontended wake-up";
     Verdict::of(claim, NO_CHANGE.to_string(), found)
 }
 
@@ -267,10 +266,9 @@ fn primitives_are_equal(rows: &[Row]) -> Verdict {
     };
     let others = WAKES.iter().map(|of| of.word()).filter(|of| *of != "futex");
     let found: Vec<_> = others.filter_map(ratio).collect();
-    let criterion =
-        "each takes within a quarter of what a futex takes, idle CPU, normal scheduling";
+    let criterion = "each is within a quarter of a futex, idle CPU, normal scheduling";
     let found = ratios(&found, NO_CHANGE, criterion);
-    let claim = "by which primitive a sleeper is woken makes no difference";
+    let claim = "the choice of primitive makes no difference to a wake-up";
     Verdict::of(claim, NO_CHANGE.to_string(), found)
 }
 

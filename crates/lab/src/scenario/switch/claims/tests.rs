@@ -46,8 +46,9 @@ fn on_the_machine_of_the_source_its_claims_hold() {
     let mut rows = like_theirs(THEIRS);
     rows[3] = sized(512 << 10, 116.5);
     rows.push(row(SwitchCase { array: 512 << 10, stride: 128, ..SOURCE }, 825.3));
-    for claim in ["3.8 us", "up to 200 KB", "from 256 to 512 KB", "words in a row", "at 512 KiB"] {
-        let claim = if claim == "words in a row" { "L2, words in a row" } else { claim };
+    for claim in ["3.8 us", "up to 200 KB", "from 256 to 512 KB", "consecutive words", "at 512 KiB"]
+    {
+        let claim = if claim == "consecutive words" { "L2, consecutive words" } else { claim };
         assert_eq!(holds(&rows, 512 << 10, claim), Holds::Yes, "{claim}");
     }
 }
@@ -56,7 +57,7 @@ fn on_the_machine_of_the_source_its_claims_hold() {
 fn a_cache_of_two_mebibytes_moves_the_jump_and_the_figures_fail() {
     let rows = like_theirs([1.4, 1.5, 1.6, 3.2, 5.0, 30.0, 90.0]);
     assert_eq!(holds(&rows, 2 << 20, "from 256 to 512 KB"), Holds::Partly, "twice as much");
-    assert_eq!(holds(&rows, 2 << 20, "L2, words in a row"), Holds::Yes);
+    assert_eq!(holds(&rows, 2 << 20, "L2, consecutive words"), Holds::Yes);
     assert_eq!(below(&rows, 2 << 20, Walk::Read), Some(512 << 10));
     assert_eq!(above(&rows, 2 << 20, Walk::Read), Some(2 << 20));
     // Less than without an array: neither like it nor dearer.
