@@ -23,7 +23,7 @@ pub use http::router::{RouteMatch, Routes};
 pub use lens::LENS;
 
 /// What a node says that needs something that this program was built without, such as 'databases'.
-#[cfg(not(all(feature = "javascript", feature = "lua", feature = "sql")))]
+#[cfg(not(all(feature = "javascript", feature = "lua", feature = "schema", feature = "sql")))]
 fn without(what: &str, feature: &str) -> sinew_core::Fault {
     sinew_core::fault!(
         "this program was built without {what}; build it with 'cargo build --release --features \

@@ -2,19 +2,23 @@
 
 use std::fmt;
 
-use prometheus_client::encoding::{prometheus_protobuf, text};
+#[cfg(feature = "native_histograms")]
+use prometheus_client::encoding::prometheus_protobuf;
+use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// Delimited messages: the only one with native histograms.
+    /// Delimited messages: the only one with native histograms; built with that feature.
     Protobuf,
     /// OpenMetrics 1.0.
     OpenMetrics,
     /// Prometheus' own text, 0.0.4: for everybody else.
     Text,
 }
+
+const HAS_PROTOBUF: bool = cfg!(feature = "native_histograms");
 
 impl Format {
     /// What its body is called.
@@ -49,7 +53,7 @@ impl Format {
                 }
             }
             let format = match media.as_str() {
-                "application/vnd.google.protobuf" => Format::Protobuf,
+                "application/vnd.google.protobuf" if HAS_PROTOBUF => Format::Protobuf,
                 "application/openmetrics-text" => Format::OpenMetrics,
                 "text/plain" | "text/*" | "*/*" => Format::Text,
                 _ => return None,
@@ -67,6 +71,7 @@ impl Format {
     /// A bug of the encoder.
     pub(super) fn encode(self, registry: &Registry) -> Result<Vec<u8>, String> {
         let failed = |error: &dyn fmt::Display| format!("cannot be encoded: {error}");
+        #[cfg(feature = "native_histograms")]
         if self == Format::Protobuf {
             return prometheus_protobuf::encode_to_vec(registry).map_err(|error| failed(&error));
         }

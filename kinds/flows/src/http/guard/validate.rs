@@ -1,23 +1,28 @@
-//! `validate`: lets pass what a JSON Schema allows.
+//! `validate`: lets pass what a JSON Schema allows. What carries that out is built with the feature
+//! `schema`.
 
+#[cfg(feature = "schema")]
+mod check;
+#[cfg(feature = "schema")]
 mod schema;
-#[cfg(test)]
+#[cfg(all(test, feature = "schema"))]
 mod tests;
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::fmt;
+use std::fs;
 
 use serde_json::Value as Json;
+use sinew_core::Parameters;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
-use sinew_core::{Made, Parameters};
-use sinew_flow::{At, Error, FLOW, FlowEntry, FlowNode, Make, Step, Value, error, input, output};
+use sinew_flow::{FLOW, FlowEntry, Make, error, input, output};
+use sinew_spec::item_json;
 
-use self::schema::{Complaint, Schema};
-use super::OUT;
-use crate::script::expression::{Expression, weight};
-use crate::script::taken;
+pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: MAKE };
 
-pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
+const MAKE: Make = cfg_select! {
+    feature = "schema" => { Make::Node(check::make) }
+    _ => { Make::Node(|_| Err(vec![crate::without("JSON Schema", "schema").into()])) }
+};
 
 static INFO: Kind = Kind {
     name: "validate",
@@ -43,83 +48,30 @@ static INFO: Kind = Kind {
     ..FLOW
 };
 
-/// Units of work for each value that is looked at. Measured: 70 ns a value in a debug build.
-const WORK: u64 = 2;
-/// A value of more than this weight is looked at on a thread for what blocks: some two
-/// milliseconds. Of such a one only the first complaint is told.
-const WORKER_WEIGHT_MAX: u64 = 20_000;
-
-struct Validate {
-    value: Expression,
-    schema: Arc<Schema>,
-    file: Option<PathBuf>,
-}
-
-fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
-    let mut refusals = Vec::new();
-    let value = taken(Expression::of(parameters.yaml("value"), &[]), &mut refusals);
-    let schema = taken(Schema::read(parameters), &mut refusals);
-    let file = Some(parameters.path("schema_file"));
-    let file = file.filter(|_| !parameters.text("schema_file").is_empty());
-    match (value, schema) {
-        (Some(value), Some(schema)) => {
-            Ok(Box::new(Validate { value, schema: Arc::new(schema), file }))
-        }
-        _ => Err(refusals),
-    }
-}
+/// Longest file that holds a schema, in bytes. A longer one is refused.
+const FILE_LEN_MAX: u64 = 4 << 20;
 
 /// What the node with these parameters looks at, and the schema; `None` if that cannot be read.
 pub(crate) fn described<'a>(parameters: &'a Parameters<'_>) -> Option<(&'a str, Json)> {
     let value = parameters.yaml("value").text()?;
-    Some((value, schema::json(parameters)?))
+    Some((value, json(parameters)?))
 }
 
-impl FlowNode for Validate {
-    fn files(&self) -> Vec<PathBuf> {
-        self.file.iter().cloned().collect()
-    }
-
-    fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        Step::compute(async move {
-            match self.check(at, &packet).await {
-                Ok(()) => Step::Pass(OUT, packet),
-                Err(error) => Step::Fail(error),
-            }
-        })
+/// The schema that stands in the spec, or else in a file; `None` if there is none to be read.
+fn json(parameters: &Parameters<'_>) -> Option<Json> {
+    match item_json(parameters.yaml("schema")) {
+        Json::Null => from_file(parameters).ok(),
+        json => Some(json),
     }
 }
 
-impl Validate {
-    async fn check(&self, at: At<'_>, packet: &Value) -> Result<(), Error> {
-        let flow = at.flow();
-        let value = flow.resolve(&self.value.evaluate((flow, packet))?)?;
-        let weight = weight(&value);
-        flow.spend(weight.saturating_mul(WORK))?;
-        let complaints = if weight <= WORKER_WEIGHT_MAX {
-            self.schema.complaints(&value.to_json()?)
-        } else {
-            let schema = Arc::clone(&self.schema);
-            let first = move || Ok(schema.first_complaint(&value.to_json()?));
-            at.pool().run_slow(first).await??.into_iter().collect()
-        };
-        if complaints.is_empty() { Ok(()) } else { Err(self.refuse(complaints)) }
+fn from_file(parameters: &Parameters<'_>) -> Result<Json, String> {
+    let file = parameters.path("schema_file");
+    let said = |what: &dyn fmt::Display| format!("{}: {what}", file.display());
+    let len = fs::metadata(&file).map_err(|error| said(&error))?.len();
+    if len > FILE_LEN_MAX {
+        return Err(said(&format_args!("{len} bytes; at most {FILE_LEN_MAX}")));
     }
-
-    #[cold]
-    fn refuse(&self, complaints: Vec<Complaint>) -> Error {
-        let lines: Vec<String> = complaints.iter().map(Complaint::to_string).collect();
-        let what = self.value.text();
-        let what = what.strip_prefix("packet.").unwrap_or(what);
-        let fields = complaints
-            .into_iter()
-            .map(|it| Value::map([("path", Value::text(it.path)), ("why", Value::text(it.why))]));
-        let shown = Value::map([
-            ("error", Value::text(format!("{what} is not what was expected"))),
-            ("fields", Value::list(fields)),
-        ]);
-        Error::new(format_args!("{what} does not match the schema: {}", lines.join("; ")))
-            .with_status(422)
-            .with_shown(shown)
-    }
+    let text = fs::read(&file).map_err(|error| said(&error))?;
+    serde_json::from_slice(&text).map_err(|error| said(&format_args!("no JSON: {error}")))
 }

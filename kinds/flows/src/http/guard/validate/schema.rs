@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::fs;
 
 use jsonschema::error::ValidationErrorKind as Sort;
 use jsonschema::paths::{Location, LocationSegment};
@@ -11,10 +10,9 @@ use serde_json::Value as Json;
 use sinew_core::{Parameters, Refusal};
 use sinew_spec::{Data, Item, Span, item_json};
 
+use super::from_file;
 use crate::script::expression::shortened;
 
-/// Longest file that holds a schema, in bytes. A longer one is refused.
-const FILE_LEN_MAX: u64 = 4 << 20;
 /// Largest compiled pattern of a schema, in bytes; a larger one is refused.
 const PATTERN_SIZE_MAX: usize = 1 << 20;
 /// Most places that an answer names; the first ones.
@@ -129,25 +127,6 @@ impl Schema {
         let complaint = Complaint { path: String::new(), why: why.into() };
         visits.is_none_or(|visits| visits > VISITS_MAX).then_some(complaint)
     }
-}
-
-/// The schema that stands in the spec, or else in a file; `None` if there is none to be read.
-pub(super) fn json(parameters: &Parameters<'_>) -> Option<Json> {
-    match item_json(parameters.yaml("schema")) {
-        Json::Null => from_file(parameters).ok(),
-        json => Some(json),
-    }
-}
-
-fn from_file(parameters: &Parameters<'_>) -> Result<Json, String> {
-    let file = parameters.path("schema_file");
-    let said = |what: &dyn fmt::Display| format!("{}: {what}", file.display());
-    let len = fs::metadata(&file).map_err(|error| said(&error))?.len();
-    if len > FILE_LEN_MAX {
-        return Err(said(&format_args!("{len} bytes; at most {FILE_LEN_MAX}")));
-    }
-    let text = fs::read(&file).map_err(|error| said(&error))?;
-    serde_json::from_slice(&text).map_err(|error| said(&format_args!("no JSON: {error}")))
 }
 
 /// Where the part of a schema stands that a location leads to, as far as there is one.
