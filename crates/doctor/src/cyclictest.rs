@@ -11,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use sinew_figures::Distribution;
 
 use crate::findings::PRIORITY;
+use crate::place::System;
 use crate::wakeups::Round;
 
 const PROGRAM: &str = "cyclictest";
@@ -21,13 +22,17 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The first line of what it says of itself: `cyclictest V 2.40`. As of all here, the error is why
 /// there is nothing to compare with.
-pub(crate) fn version() -> Result<String, String> {
+pub(crate) fn version(system: System) -> Result<String, String> {
+    let install = match system {
+        System::Debian => "apt-get install rt-tests",
+        System::Fedora => "dnf install realtime-tests",
+        System::Other => "it is part of rt-tests",
+    };
     let asked = Command::new(PROGRAM).arg("--help").stdin(Stdio::null()).output();
     let output = asked.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => "cyclictest is not installed, so nothing stands beside these \
-                                figures: apt-get install rt-tests (Fedora: dnf install \
-                                realtime-tests)"
-            .into(),
+        ErrorKind::NotFound => format!(
+            "cyclictest is not installed, so nothing stands beside these figures: {install}"
+        ),
         _ => format!("cyclictest cannot be started: {error}"),
     })?;
     let text = [output.stdout, output.stderr].concat();
