@@ -103,7 +103,8 @@ fn without_cyclictest_it_says_how_to_get_it() {
     let text = Running::start(command).answer().out;
     let words: Vec<_> = text.split_whitespace().collect();
     assert!(words.join(" ").contains("is not installed, so nothing stands beside these figures"));
-    assert!(words.join(" ").contains("apt-get install rt-tests"), "{text}");
+    let packages = ["apt-get install rt-tests", "dnf install realtime-tests", "part of rt-tests"];
+    assert!(packages.iter().any(|package| words.join(" ").contains(package)), "{text}");
 }
 
 #[test]
@@ -138,7 +139,10 @@ fn a_user_without_privileges_is_told_no_and_what_to_ask_for() {
     fs::remove_file(&program).expect("a file of ours");
     let json = answer.ended_with(1).json();
     assert_eq!(finding(&json, "rtprio")["grade"], "bad");
-    assert!(finding(&json, "rtprio")["mend"].as_str().expect("a command").contains("rtprio 80"));
+    // By which command depends on where this test runs.
+    let advice = ["mend", "note"].map(|key| finding(&json, "rtprio")[key].to_string()).join(" ");
+    assert!(advice.contains("rtprio") || advice.contains("SYS_NICE"), "{advice}");
+    assert!(finding(&json, "system")["read"].as_str().is_some_and(|name| !name.is_empty()));
     assert_eq!(json["verdict"]["can"], false);
     assert_eq!(json["latency"]["policy"], "other");
     assert!(json["latency"]["missing"][0].as_str().expect("words").contains("SCHED_FIFO"));

@@ -33,7 +33,8 @@ pub(crate) fn version(system: System) -> Result<String, String> {
         ErrorKind::NotFound => format!(
             "cyclictest is not installed, so nothing stands beside these figures: {install}"
         ),
-        _ => format!("cyclictest cannot be started: {error}"),
+        // Of a folder in PATH that this user may not enter, too.
+        _ => format!("cyclictest cannot be started ({error}); is it installed? {install}"),
     })?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);

@@ -139,7 +139,8 @@ pub(crate) struct Row {
     read: fn(&Root, &Aim) -> Result<Finding, Unread>,
 }
 
-/// All of them: the system, the kernel, its processors, what is allowed to us, and who else is there.
+/// All of them: the system, the kernel, its processors, what is allowed to us, and who else is
+/// there.
 pub(crate) const FINDINGS: &[Row] = &[
     Row {
         name: "system",

@@ -8,7 +8,7 @@ pub(crate) const OS_RELEASE: &str = "/etc/os-release";
 pub(crate) const SECOND: &str = "/proc/2/comm";
 const KERNELS: &str = "kthreadd";
 
-/// Systems that have their commands in common.
+/// Systems with the same commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum System {
     /// Debian, Ubuntu and what is made of them: apt-get, adduser.

@@ -107,12 +107,11 @@ fn by_login(right: Right, system: System, asker: &Asker) -> Steps {
     let (mend, undo) = match group {
         Some(_) => (join, leave),
         None => (
-            format!("groupadd -rf {name} && {join} && echo '@{name} - {item} {value}' > {file}"),
+            format!("echo '@{name} - {item} {value}' > {file} && groupadd -rf {name} && {join}"),
             format!("rm {file}; {leave}"),
         ),
     };
-    let note = "from the next login on: log out of every session, for those of a desktop share \
-                one, and log in again";
+    let note = "holds from the next login on: log out of every session first, a desktop's too";
     Steps { remedy: Some(Remedy { mend, undo }), note: note.into() }
 }
 
@@ -124,8 +123,8 @@ fn not_yet(right: Right, file: &str) -> String {
     };
     format!(
         "{file} gives it to this user, but not to this process, which is of an older login or of \
-         none: log out of every session and log in again. What systemd starts needs \
-         {limit}={value} in its unit: for programs of a desktop, '[Service]' and \
+         none: log out of every session, a desktop's too, and log in again. What systemd starts \
+         needs {limit}={value} in its unit: for programs of a desktop, '[Service]' and \
          '{limit}={value}' in /etc/systemd/system/user@.service.d/sinew.conf, then 'systemctl \
          daemon-reload' and a new login"
     )

@@ -130,8 +130,8 @@ pub(crate) fn delegation(root: &Root, _: &Aim) -> Result<Finding, Unread> {
 fn with_delegation(root: &Root, finding: Finding) -> Finding {
     let note = match Place::read(root).inside {
         Inside::Container(Maker::Podman) => {
-            "start the container as 'podman run --security-opt unmask=/sys/fs/cgroup ...'; or limit \
-             it as a whole: --memory, --cpus, --pids-limit"
+            "start the container as 'podman run --security-opt unmask=/sys/fs/cgroup ...'; or \
+             limit it as a whole: --memory, --cpus, --pids-limit"
         }
         Inside::Container(Maker::Docker) => {
             "only 'docker run --privileged --cgroupns=private ...' lets a container divide it; or \
@@ -145,8 +145,8 @@ fn with_delegation(root: &Root, finding: Finding) -> Finding {
             "limit the container as a whole, or have it started with a cgroup that it may write to"
         }
         Inside::Machine | Inside::Unsure => {
-            "start the graph as 'systemd-run --user --scope -p Delegate=yes sinew run ...' (as root \
-             without --user), or as the service sinew@.service"
+            "start the graph as 'systemd-run --user --scope -p Delegate=yes sinew run ...' (as \
+             root without --user), or as the service sinew@.service"
         }
     };
     finding.noted(note)
