@@ -153,8 +153,8 @@ pub(crate) fn seccomp(root: &Root, _: &Aim) -> Result<Finding, Unread> {
         )
         .noted(
             "nothing to do, unless SCHED_FIFO or locked memory is missing below though 'rtprio' \
-             and 'memlock' are good: then let the filter pass sched_setscheduler, mlock2 and mlockall \
-             (those that Docker and Podman bring do)",
+             and 'memlock' are good: then let the filter pass sched_setscheduler, mlock2 and \
+             mlockall (those that Docker and Podman bring do)",
         )),
         _ => Err(Unread::odd(STATUS, &mode, "Seccomp: and 0 or 2")),
     }
