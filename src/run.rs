@@ -116,6 +116,8 @@ struct Session {
     /// How often the core has started again, as far as the figures know.
     resets: u32,
     neighbours: Neighbours,
+    /// Whether it is known what the kernel refused.
+    is_refusal_told: bool,
     systemd: Option<Systemd>,
     edits: Option<Edits>,
     /// Why standard output takes no more.
@@ -151,6 +153,7 @@ impl Session {
         Ok(Session {
             usage: Usage::new(run.plan().domains.len()),
             neighbours: Neighbours::seek(run.plan()),
+            is_refusal_told: false,
             run,
             audience,
             signals,
@@ -234,9 +237,9 @@ impl Session {
                 .systemd
                 .as_mut()
                 .and_then(|it| it.tell(self.run.is_ending(), || self.run.status()));
-            for text in self.neighbours.warnings().into_iter().chain(of_systemd) {
-                audience.notice(text);
-            }
+            let warnings = self.neighbours.warnings().into_iter().chain(of_systemd);
+            warnings.for_each(|text| audience.notice(text));
+            self.tell_refusal();
             if !running {
                 return Ending::Ended(self.run.outcome());
             }
@@ -261,6 +264,29 @@ impl Session {
                 self.run.stop_for("standard output takes no more");
                 nap = Duration::ZERO;
             }
+        }
+    }
+
+    /// Says once, when all threads of the core run, that the kernel refused them something: the
+    /// report comes at the end only. The live view shows what each of them has.
+    fn tell_refusal(&mut self) {
+        if self.is_refusal_told || self.audience.view.is_live() {
+            return;
+        }
+        let (privileges, stats) = (self.run.privileges(), &self.audience.stats);
+        let begun = |id| stats.thread(id).is_some_and(|thread| thread.first_start_ns.is_some());
+        if !privileges.iter().all(|(id, ..)| begun(*id)) {
+            return;
+        }
+        self.is_refusal_told = true;
+        let lacks = privileges.iter().filter(|(_, asked, got)| !got.missing(asked).is_empty());
+        let (lacks, all) = (lacks.count(), privileges.len());
+        if lacks > 0 {
+            self.audience.notice(format!(
+                "the kernel refused SCHED_FIFO, locked memory or a CPU to {lacks} of {all} \
+                 realtime threads, so cycles may be late: 'sinew top' shows what, and 'sinew \
+                 doctor' how to get it here"
+            ));
         }
     }
 

@@ -84,7 +84,8 @@ pub(crate) struct Answer {
     pub(crate) out: String,
     /// Less the next one.
     pub(crate) err: String,
-    /// What it says of other runs on its CPUs: those of other tests, mostly.
+    /// What it says of other runs on its CPUs, those of other tests, mostly; and of rights that it
+    /// has not here.
     pub(crate) of_others: String,
 }
 
@@ -196,7 +197,9 @@ impl Running {
     /// Waits for the end.
     pub(crate) fn answer(mut self) -> Answer {
         let status = self.wait();
-        let of_others = |line: &&str| line.contains(" has realtime threads on the same CPUs");
+        const OF_OTHERS: [&str; 2] =
+            [" has realtime threads on the same CPUs", "the kernel refused "];
+        let of_others = |line: &&str| OF_OTHERS.iter().any(|words| line.contains(words));
         let err = fs::read_to_string(&self.err).expect("its output is UTF-8");
         let (of_others, err) = err.split_inclusive('\n').partition(of_others);
         Answer { status: status.code(), out: self.said(), err, of_others }

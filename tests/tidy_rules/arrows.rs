@@ -44,6 +44,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         "crates/doctor/src",
         &[
             &["cpus", "neighbours", "root"],
+            &["place"],
             &["findings"],
             &["wakeups"],
             &["cyclictest"],

@@ -171,7 +171,9 @@ pub(crate) const WORDS: &[Word] = &[
 ];
 
 /// Names of the standard library and of crates that hold such a word: they are not ours to choose.
-const FOREIGN: [&str; 25] = [
+const FOREIGN: [&str; 27] = [
+    "container-manager",
+    "daemon-reload",
     "ChannelBinding",
     "channel_binding",
     "mpsc::channel",

@@ -51,8 +51,8 @@ impl Obtained {
         let mut missing = Vec::new();
         if (self.policy, self.priority) != (libc::SCHED_FIFO, asked.priority) {
             missing.push(format!(
-                "SCHED_FIFO {} refused, runs as {}: allow it with 'rtprio {}' in \
-                 /etc/security/limits.conf or CAP_SYS_NICE",
+                "SCHED_FIFO {} refused, runs as {}: it needs a limit 'rtprio {}' or CAP_SYS_NICE; \
+                 'sinew doctor' says how to get that here",
                 asked.priority,
                 self.policy_name(),
                 asked.priority
@@ -60,8 +60,8 @@ impl Obtained {
         }
         if self.locked_kib == 0 {
             missing.push(
-                "mlockall refused, memory may be paged: allow it with 'memlock unlimited' in \
-                 /etc/security/limits.conf or CAP_IPC_LOCK"
+                "mlockall refused, memory may be paged: it needs a limit 'memlock unlimited' or \
+                 CAP_IPC_LOCK; 'sinew doctor' says how to get that here"
                     .into(),
             );
         }

@@ -11,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use sinew_figures::Distribution;
 
 use crate::findings::PRIORITY;
+use crate::place::System;
 use crate::wakeups::Round;
 
 const PROGRAM: &str = "cyclictest";
@@ -21,14 +22,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The first line of what it says of itself: `cyclictest V 2.40`. As of all here, the error is why
 /// there is nothing to compare with.
-pub(crate) fn version() -> Result<String, String> {
+pub(crate) fn version(system: System) -> Result<String, String> {
+    let install = match system {
+        System::Debian => "apt-get install rt-tests",
+        System::Fedora => "dnf install realtime-tests",
+        System::Other => "it is part of rt-tests",
+    };
     let asked = Command::new(PROGRAM).arg("--help").stdin(Stdio::null()).output();
     let output = asked.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => "cyclictest is not installed, so nothing stands beside these \
-                                figures: apt-get install rt-tests (Fedora: dnf install \
-                                realtime-tests)"
-            .into(),
-        _ => format!("cyclictest cannot be started: {error}"),
+        ErrorKind::NotFound => format!(
+            "cyclictest is not installed, so nothing stands beside these figures: {install}"
+        ),
+        // Of a folder in PATH that this user may not enter, too.
+        _ => format!("cyclictest cannot be started ({error}); is it installed? {install}"),
     })?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);

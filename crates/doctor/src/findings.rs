@@ -3,12 +3,15 @@
 //! A reader is a pure function of the files below a root, so that tests bring machines of their
 //! own.
 
+mod advice;
+mod cgroups;
 mod interrupts;
 mod kernel;
 mod options;
 mod others;
 mod processors;
 mod rights;
+mod surroundings;
 #[cfg(test)]
 mod tests;
 
@@ -79,12 +82,15 @@ pub(crate) struct Finding {
     pub(crate) remedy: Option<Remedy>,
     /// A command that shows more than we could see.
     pub(crate) show: Option<String>,
+    /// What the commands do not say: from when on they hold, where they do nothing, what to do
+    /// where no command of root helps.
+    pub(crate) note: Option<String>,
 }
 
 impl Finding {
     fn new(grade: Grade, read: impl Into<String>, from: &[&str]) -> Finding {
         let from = from.iter().map(|&path| path.into()).collect();
-        Finding { grade, read: read.into(), from, remedy: None, show: None }
+        Finding { grade, read: read.into(), from, remedy: None, show: None, note: None }
     }
 
     fn mended(self, mend: impl Into<String>, undo: impl Into<String>) -> Finding {
@@ -94,6 +100,10 @@ impl Finding {
 
     fn shown(self, command: impl Into<String>) -> Finding {
         Finding { show: Some(command.into()), ..self }
+    }
+
+    fn noted(self, note: impl Into<String>) -> Finding {
+        Finding { note: Some(note.into()), ..self }
     }
 
     /// Of a fact that is not known.
@@ -129,8 +139,20 @@ pub(crate) struct Row {
     read: fn(&Root, &Aim) -> Result<Finding, Unread>,
 }
 
-/// All of them: the kernel, its processors, what is allowed to us, and who else is there.
+/// All of them: the system, the kernel, its processors, what is allowed to us, and who else is
+/// there.
 pub(crate) const FINDINGS: &[Row] = &[
+    Row {
+        name: "system",
+        why: "where things are set, and by which commands, differs from system to system",
+        read: surroundings::system,
+    },
+    Row {
+        name: "container",
+        why: "in a container the kernel's settings are those of the machine, and the rights are \
+              given where it is started",
+        read: surroundings::container,
+    },
     Row {
         name: "preemption",
         why: "a woken thread waits until the kernel lets go of the CPU; PREEMPT_RT lets go almost \
@@ -232,13 +254,24 @@ pub(crate) const FINDINGS: &[Row] = &[
         name: "cgroup CPU limit",
         why: "it stops the services of the graph, and its realtime threads too where SCHED_FIFO is \
               refused, once their share is used up",
-        read: rights::cpu_limit,
+        read: cgroups::cpu_limit,
     },
     Row {
         name: "cgroup RT share",
         why: "where the kernel shares realtime time among cgroups, one without a share cannot have \
               SCHED_FIFO at all",
-        read: rights::rt_share,
+        read: cgroups::rt_share,
+    },
+    Row {
+        name: "cgroup delegation",
+        why: "limits of a service (memory, cpu, processes) need a cgroup of its own below the \
+              graph's; without it they are shown as not enforced",
+        read: cgroups::delegation,
+    },
+    Row {
+        name: "seccomp",
+        why: "a filter of system calls can refuse what the limits allow",
+        read: rights::seccomp,
     },
     Row {
         name: "virtual machine",

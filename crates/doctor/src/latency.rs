@@ -10,6 +10,7 @@ use sinew_figures::Interval;
 
 use crate::cyclictest;
 use crate::findings::{Aim, Stolen};
+use crate::place::Place;
 use crate::root::Root;
 use crate::wakeups::{self, Round};
 
@@ -140,7 +141,7 @@ impl Both<'_> {
             aim,
             round: Round { period_ns: aim.period_ns, count },
             ours: Seen::new(cpus),
-            theirs: cyclictest::version().map(|version| Beside {
+            theirs: cyclictest::version(Place::read(&Root::here()).system).map(|version| Beside {
                 version,
                 seen: Seen::new(cpus),
                 max_ratios: vec![],

@@ -6,6 +6,7 @@ mod cyclictest;
 mod findings;
 mod latency;
 mod neighbours;
+mod place;
 mod root;
 mod show;
 mod verdict;
@@ -21,6 +22,7 @@ use sinew_spec::duration_text;
 use crate::findings::{Aim, examine, isolated_cpus, online};
 use crate::latency::Rounds;
 pub use crate::neighbours::Neighbours;
+use crate::place::Place;
 use crate::root::Root;
 pub use crate::show::Examination;
 use crate::verdict::Verdict;
@@ -82,10 +84,11 @@ impl Question {
     /// If a thread cannot be started.
     pub fn answer(self, progress: &dyn Fn(usize)) -> io::Result<Examination> {
         let Question { aim, rounds } = self;
-        let (found, machine) = (examine(&Root::here(), &aim), Machine::read());
+        let root = Root::here();
+        let (found, machine, place) = (examine(&root, &aim), Machine::read(), Place::read(&root));
         let latency = latency::measure(&aim, rounds, progress)?;
         let verdict = Verdict::of(&latency, aim.period_ns);
-        Ok(Examination { machine, aim, found, latency, verdict })
+        Ok(Examination { machine, aim, place, found, latency, verdict })
     }
 }
 

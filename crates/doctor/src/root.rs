@@ -6,6 +6,8 @@ use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use rustix::fs::{Access, access};
+
 /// Files below /proc and /sys are small; what is longer is none of theirs, and only its beginning
 /// is looked at.
 const LEN_MAX: u64 = 4 << 20;
@@ -81,6 +83,11 @@ impl Root {
     /// Whether there is such a file or folder, as far as we are let to see.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.path(path).exists()
+    }
+
+    /// Whether the kernel would let us write there. Nothing is opened.
+    pub(crate) fn may_write(&self, path: &str) -> bool {
+        access(self.path(path), Access::WRITE_OK).is_ok()
     }
 
     /// The names in a folder, in order; none if it cannot be read.

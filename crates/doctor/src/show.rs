@@ -13,6 +13,7 @@ use sinew_spec::duration_text;
 use crate::cpus;
 use crate::findings::{Aim, Found, Grade, PRIORITY};
 use crate::latency::{Beside, Latency, Seen};
+use crate::place::Place;
 use crate::verdict::Verdict;
 
 /// What is printed of a distribution: name and share, as far as there are wake-ups enough.
@@ -27,6 +28,7 @@ const COLUMN: usize = 7;
 pub struct Examination {
     pub(crate) machine: Machine,
     pub(crate) aim: Aim,
+    pub(crate) place: Place,
     pub(crate) found: Vec<Found>,
     pub(crate) latency: Latency,
     pub(crate) verdict: Verdict,
@@ -47,7 +49,7 @@ impl Examination {
         );
         wrap_narrow(&mut text, "machine: ", &self.machine.to_line());
         text += &table(&self.found);
-        text += &remedies(&self.found);
+        text += &remedies(&self.found, self.place);
         text += &wake_ups(&self.aim, &self.latency);
         let (words, why) = (self.verdict.words(), self.verdict.text());
         text.push('\n');
@@ -101,7 +103,7 @@ fn table(found: &[Found]) -> String {
 }
 
 /// What to do about those that are not good.
-fn remedies(found: &[Found]) -> String {
+fn remedies(found: &[Found], place: Place) -> String {
     let mut text = String::new();
     for grade in Grade::ALL.into_iter().filter(|&grade| grade != Grade::Good) {
         for Found { name, why, finding } in found.iter().filter(|row| row.finding.grade == grade) {
@@ -109,20 +111,28 @@ fn remedies(found: &[Found]) -> String {
             wrap_narrow(&mut text, &format!("{name}: "), why);
             if let Some(remedy) = &finding.remedy {
                 let _ = writeln!(text, "  mend  {}\n  undo  {}", remedy.mend, remedy.undo);
-            } else if finding.show.is_none() {
+            } else if finding.show.is_none() && finding.note.is_none() {
                 let what = if grade == Grade::Unknown { "shows" } else { "mends" };
                 let _ = writeln!(text, "  no command on this machine {what} it");
             }
             finding.show.iter().for_each(|show| text += &format!("  show  {show}\n"));
+            finding.note.iter().for_each(|note| wrap_narrow(&mut text, "  note  ", note));
         }
     }
     if text.is_empty() {
         return text;
     }
     let mut before = String::from("\n");
-    let how = "(nothing was changed; 'mend' and 'undo' are for a shell of root, and hold until the \
-               next boot where they do not say otherwise)";
-    wrap_narrow(&mut before, "what to do ", how);
+    let place = if place.is_container() {
+        "on the machine itself, outside this container, where the kernel's settings are"
+    } else {
+        "on this machine"
+    };
+    let how = format!(
+        "(nothing was changed; 'mend' and 'undo' are for a shell of root {place}, and hold until \
+         the next boot where they do not say otherwise)"
+    );
+    wrap_narrow(&mut before, "what to do ", &how);
     before + &text
 }
 
@@ -224,6 +234,7 @@ fn finding_json(found: &Found) -> Value {
         "mend": finding.remedy.as_ref().map(|remedy| &remedy.mend),
         "undo": finding.remedy.as_ref().map(|remedy| &remedy.undo),
         "show": finding.show,
+        "note": finding.note,
     })
 }
 
@@ -269,6 +280,7 @@ mod tests {
             grade: Grade::Unknown,
             remedy: None,
             show: None,
+            note: None,
         };
         let text = table(&[Found { name: "cgroup CPU limit", why: "", finding }]);
         assert!(text.lines().all(|line| line.chars().count() <= NARROW), "{text}");

@@ -68,7 +68,8 @@ impl Verdict {
     pub(crate) fn text(self) -> String {
         if self.can == Can::Refused {
             return "SCHED_FIFO or a CPU was refused, so these are wake-ups that any program gets, \
-                    and no promise follows from them; mend 'rtprio' first"
+                    and no promise follows from them; mend 'rtprio' first, or, if that is good, \
+                    look at 'cgroup RT share' and 'seccomp'"
                 .into();
         }
         let period = duration_text(self.period_ns);

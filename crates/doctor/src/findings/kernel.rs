@@ -2,6 +2,7 @@
 
 use super::options::{Built, COMMAND_LINE, boot_with, booted};
 use super::{Aim, Finding, Grade, write_each};
+use crate::place::Place;
 use crate::root::{Root, Unread};
 
 const DEBUG: &str = "/sys/kernel/debug";
@@ -102,7 +103,9 @@ fn realtime_kernel(root: &Root) -> (String, String) {
     ];
     let system = root.text("/etc/os-release").unwrap_or_default();
     let id = system.lines().find_map(|line| line.strip_prefix("ID=")).unwrap_or_default();
-    let found = SYSTEMS.iter().find(|(name, _)| *name == id.trim_matches('"'));
+    // A container's system is not that of the machine whose kernel it runs on.
+    let is_machine = !Place::read(root).is_container();
+    let found = SYSTEMS.iter().find(|(name, _)| is_machine && *name == id.trim_matches('"'));
     let commands = found.map(|(_, commands)| commands).unwrap_or(&[
         "boot a kernel that was built with CONFIG_PREEMPT_RT, which Linux has since 6.12",
         "boot the kernel of now",

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 
+use crate::place::Place;
 use crate::root::{Root, Unread};
 
 /// Where a kernel that tells its options keeps them, compressed.
@@ -64,17 +65,19 @@ pub(crate) fn boot_with(root: &Root, parameter: &str) -> (String, String) {
     const REBOOT: &str = "    # from the next boot on";
     const GRUB: &str = "/etc/default/grub";
     const FIRMWARE: &str = "/boot/firmware/cmdline.txt";
-    if root.has("/usr/sbin/grubby") {
+    // The files of a container are those of its image, not of what boots the machine.
+    let has = |file| root.has(file) && !Place::read(root).is_container();
+    if has("/usr/sbin/grubby") {
         let edit = |verb| format!("grubby --update-kernel=ALL --{verb}='{parameter}'{REBOOT}");
         return (edit("args"), edit("remove-args"));
     }
     let edit = |script: String, file, then| format!("sed -i '{script}' {file}{then}{REBOOT}");
-    if root.has(GRUB) {
+    if has(GRUB) {
         let add = format!(r#"s/^GRUB_CMDLINE_LINUX="/&{parameter} /"#);
         let edit = |script| edit(script, GRUB, " && update-grub");
         return (edit(add), edit(format!("s/{parameter} //")));
     }
-    if root.has(FIRMWARE) {
+    if has(FIRMWARE) {
         let edit = |script| edit(script, FIRMWARE, "");
         return (edit(format!("s/$/ {parameter}/")), edit(format!("s/ {parameter}//")));
     }

@@ -1,21 +1,39 @@
-//! What is allowed to us: realtime priority, locked memory, CPU time.
+//! What is allowed to us: realtime priority, locked memory, system calls.
 
+use super::advice::{self, Asker, Right, Steps};
 use super::{Aim, Finding, Grade, PRIORITY};
+use crate::place::Place;
 use crate::root::{Root, Unread};
 
 const LIMITS: &str = "/proc/self/limits";
 const STATUS: &str = "/proc/self/status";
+/// How the numbers of users here are those of the machine.
+const USERS: &str = "/proc/self/uid_map";
 /// Numbers of capabilities, from capabilities(7).
 const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_NICE: u32 = 23;
 
-/// Whether this process has a capability.
+/// Whether this process has a capability that counts on this machine.
 fn has_capability(root: &Root, number: u32) -> Result<bool, Unread> {
+    let line = status(root, "CapEff:")?;
+    let set = u64::from_str_radix(&line, 16)
+        .map_err(|_| Unread::odd(STATUS, &line, "CapEff: and sixteen hexadecimal digits"))?;
+    Ok(set & (1 << number) != 0 && !is_rootless(root))
+}
+
+/// Whether this process is in a user namespace, whose capabilities give nothing outside.
+fn is_rootless(root: &Root) -> bool {
+    /// All users are themselves.
+    const FIRST: [&str; 3] = ["0", "0", "4294967295"];
+    // A kernel without user namespaces has no such file.
+    root.text(USERS).is_ok_and(|text| !text.split_whitespace().eq(FIRST))
+}
+
+/// What stands behind a word in the status of this process.
+fn status(root: &Root, word: &str) -> Result<String, Unread> {
     let status = root.text(STATUS)?;
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap_or_default();
-    let set = u64::from_str_radix(line.trim(), 16)
-        .map_err(|_| Unread::odd(STATUS, line, "CapEff: and sixteen hexadecimal digits"))?;
-    Ok(set & (1 << number) != 0)
+    let line = status.lines().find_map(|line| line.strip_prefix(word)).unwrap_or_default();
+    Ok(line.trim().into())
 }
 
 /// A limit as it holds now; `None` without one.
@@ -29,23 +47,66 @@ fn limit(root: &Root, name: &str) -> Result<Option<u64>, Unread> {
     }
 }
 
-/// Lets the user have more from the next login on. The file is one of ours.
-fn login_limit(root: &Root, finding: Finding, item: &str, value: &str) -> Finding {
-    let file = format!("/etc/security/limits.d/sinew-{item}.conf");
-    let user = user(root).unwrap_or_else(|| "*".into());
-    finding.mended(
-        format!("echo '{user} - {item} {value}' > {file}    # from the next login on"),
-        format!("rm {file}"),
-    )
+/// Says how the right is had here.
+fn with_steps(root: &Root, finding: Finding, right: Right) -> Finding {
+    let Steps { remedy, note } = advice::steps(right, Place::read(root), &asker(root, right));
+    Finding { remedy, ..finding.noted(note) }
 }
 
-/// Whoever runs this, by name.
-fn user(root: &Root) -> Option<String> {
-    let (status, users) = (root.text(STATUS).ok()?, root.text("/etc/passwd").ok()?);
-    let uid =
-        status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?;
-    let mut users = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    users.find(|fields| fields.get(2) == Some(&uid)).map(|fields| fields[0].into())
+/// Whoever runs this, and what stands about the right in the files that logins read.
+fn asker(root: &Root, right: Right) -> Asker {
+    let uid = status(root, "Uid:").unwrap_or_default();
+    let uid = uid.split_whitespace().next().unwrap_or_default();
+    let users = root.text("/etc/passwd").unwrap_or_default();
+    let mut fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let named = fields.find(|fields| fields.len() > 3 && fields[2] == uid);
+    let (name, first) = named.map_or(("", ""), |fields| (fields[0], fields[3]));
+    let groups = root.text("/etc/group").unwrap_or_default();
+    let is_in = |group: &str| {
+        let mut fields = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
+        fields.any(|fields| {
+            let members = || fields[3].split(',').any(|member| member == name);
+            fields.len() > 3 && fields[0] == group && (fields[2] == first || members())
+        })
+    };
+    let (mut granted, mut group) = (None, None);
+    for (file, whose) in grants(root, right) {
+        match whose.strip_prefix('@') {
+            Some(of) if is_in(of) => granted = Some(file),
+            // A group that is nowhere is none that one could be in.
+            Some(of) if groups.lines().any(|line| line.starts_with(&format!("{of}:"))) => {
+                group = Some(of.into());
+            }
+            None if whose == "*" || whose == name => granted = Some(file),
+            _ => {}
+        }
+    }
+    let user = match (name, uid) {
+        ("", "") => "USER".into(),
+        // One whom a server knows.
+        ("", uid) => format!("$(id -nu {uid})"),
+        (name, _) => name.into(),
+    };
+    Asker { user, granted, group, is_rootless: is_rootless(root) }
+}
+
+/// Which files give the right, and to whom.
+fn grants(root: &Root, right: Right) -> Vec<(String, String)> {
+    let names = root.names(advice::LIMITS).into_iter().filter(|name| name.ends_with(".conf"));
+    let files = names.map(|name| format!("{}/{name}", advice::LIMITS));
+    let mut grants = vec![];
+    for file in std::iter::once("/etc/security/limits.conf".to_string()).chain(files) {
+        for line in root.text(&file).unwrap_or_default().lines() {
+            let words: Vec<_> = line.split_whitespace().collect();
+            if let [whose, "-" | "soft", item, value] = words[..]
+                && item == right.item()
+                && right.is_met_by(value)
+            {
+                grants.push((file.clone(), whose.into()));
+            }
+        }
+    }
+    grants
 }
 
 pub(crate) fn rtprio(root: &Root, _: &Aim) -> Result<Finding, Unread> {
@@ -59,11 +120,11 @@ pub(crate) fn rtprio(root: &Root, _: &Aim) -> Result<Finding, Unread> {
         return Ok(Finding::new(Grade::Good, read, &[LIMITS]));
     }
     let (grade, read) = match limit {
-        0 => (Grade::Bad, "SCHED_FIFO is not allowed to this user".into()),
+        0 => (Grade::Bad, "SCHED_FIFO is not allowed to this user".to_string()),
         _ => (Grade::Better, format!("allowed up to {limit}, and the default is {PRIORITY}")),
     };
     let finding = Finding::new(grade, read, &[LIMITS, STATUS]);
-    Ok(login_limit(root, finding, "rtprio", &PRIORITY.to_string()))
+    Ok(with_steps(root, finding, Right::Priority))
 }
 
 pub(crate) fn memlock(root: &Root, _: &Aim) -> Result<Finding, Unread> {
@@ -75,85 +136,26 @@ pub(crate) fn memlock(root: &Root, _: &Aim) -> Result<Finding, Unread> {
         Some(bytes) => {
             let read = format!("{} KiB, so nothing is locked", bytes / 1024);
             let finding = Finding::new(Grade::Better, read, &[LIMITS, STATUS]);
-            Ok(login_limit(root, finding, "memlock", "unlimited"))
+            Ok(with_steps(root, finding, Right::Memory))
         }
     }
 }
 
-/// The folders of our own cgroup and of those above it that may limit CPU time, ours first, and
-/// whether they are of version 2.
-fn cgroups(root: &Root) -> Result<(bool, Vec<String>), Unread> {
-    const OWN: &str = "/proc/self/cgroup";
-    const MOUNTS: &str = "/proc/self/mounts";
-    let (own, mounts) = (root.text(OWN)?, root.text(MOUNTS)?);
-    let mounted = |kind: &str, option: &str| {
-        let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        let fits = |fields: &Vec<&str>| {
-            let has_option = || fields[3].split(',').any(|field| field == option);
-            fields.len() > 3 && fields[2] == kind && (option.is_empty() || has_option())
-        };
-        mounts.find(fits).map(|fields| fields[1].to_string())
-    };
-    let ours = |controller: &str| {
-        let fields = own.lines().map(|line| line.splitn(3, ':').collect::<Vec<_>>());
-        let mut ours = fields.filter(|fields| fields.len() == 3);
-        let named = |fields: &Vec<&str>| fields[1].split(',').any(|name| name == controller);
-        ours.find(named).map(|fields| fields[2].to_string())
-    };
-    let found = match (mounted("cgroup", "cpu").zip(ours("cpu")), mounted("cgroup2", "")) {
-        (Some((mount, path)), _) => Some((false, mount, path)),
-        (None, Some(mount)) => ours("").map(|path| (true, mount, path)),
-        (None, None) => None,
-    };
-    let Some((second, mount, path)) = found else {
-        return Err(Unread::odd(OWN, &own, "a cgroup that is mounted"));
-    };
-    let folder = format!("{mount}{}", path.trim_end_matches('/'));
-    let above =
-        folder[mount.len()..].rmatch_indices('/').map(|(at, _)| &folder[..mount.len() + at]);
-    let folders = std::iter::once(folder.as_str()).chain(above).map(String::from).collect();
-    Ok((second, folders))
-}
-
-pub(crate) fn cpu_limit(root: &Root, _: &Aim) -> Result<Finding, Unread> {
-    let (second, folders) = cgroups(root)?;
-    let file = if second { "cpu.max" } else { "cpu.cfs_quota_us" };
-    let mut found = vec![];
-    for path in folders.iter().map(|folder| format!("{folder}/{file}")) {
-        match root.text(&path) {
-            Ok(text) if text == "-1" || text.starts_with("max") => {}
-            Ok(text) => found.push((path, text)),
-            // The root has none, and neither has a cgroup without the controller.
-            Err(Unread::Missing(_)) => {}
-            Err(why) => return Err(why),
-        }
+/// A filter of system calls, which may refuse what the limits allow.
+pub(crate) fn seccomp(root: &Root, _: &Aim) -> Result<Finding, Unread> {
+    let mode = status(root, "Seccomp:")?;
+    match mode.as_str() {
+        "0" => Ok(Finding::new(Grade::Good, "no filter", &[STATUS])),
+        "2" => Ok(Finding::new(
+            Grade::Unknown,
+            "there is a filter, and nobody can read what it refuses",
+            &[STATUS],
+        )
+        .noted(
+            "nothing to do, unless SCHED_FIFO or locked memory is missing below though 'rtprio' \
+             and 'memlock' are good: then let the filter pass sched_setscheduler, mlock2 and \
+             mlockall (those that Docker and Podman bring do)",
+        )),
+        _ => Err(Unread::odd(STATUS, &mode, "Seccomp: and 0 or 2")),
     }
-    let own = folders.first().map_or("", String::as_str);
-    let Some((path, text)) = found.first() else {
-        return Ok(Finding::new(Grade::Good, "no limit", &[&format!("{own}/{file}")]));
-    };
-    let Some(quota) = text.split(' ').next().and_then(|word| word.parse::<u64>().ok()) else {
-        return Err(Unread::odd(path, text, "a number of microseconds, or max"));
-    };
-    let read = format!("{quota} us in each of its periods ({text})");
-    let none = if second { "max" } else { "-1" };
-    let finding = Finding::new(Grade::Better, read, &[path]);
-    Ok(finding.mended(format!("echo {none} > {path}"), format!("echo '{text}' > {path}")))
-}
-
-pub(crate) fn rt_share(root: &Root, _: &Aim) -> Result<Finding, Unread> {
-    let (_, folders) = cgroups(root)?;
-    let own = folders.first().map_or("", String::as_str);
-    let path = format!("{own}/cpu.rt_runtime_us");
-    let us: i64 = match root.number(&path) {
-        Err(Unread::Missing(_)) => {
-            return Ok(Finding::new(Grade::Good, "not shared among cgroups here", &[&path]));
-        }
-        share => share?,
-    };
-    if us != 0 {
-        return Ok(Finding::new(Grade::Good, format!("{us} us of each period"), &[&path]));
-    }
-    let set = |to| format!("echo {to} > {path}");
-    Ok(Finding::new(Grade::Bad, "none", &[&path]).mended(set(400_000), set(0)))
 }

@@ -12,7 +12,9 @@ use flate2::write::GzEncoder;
 use super::{Aim, FINDINGS, Finding, Found, Grade, examine};
 use crate::root::Root;
 
+mod allowed;
 mod machines;
+mod surroundings;
 
 /// A folder that looks like the root of a machine; removed when it is dropped.
 struct Fake(PathBuf);

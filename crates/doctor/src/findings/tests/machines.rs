@@ -9,6 +9,8 @@ use super::{Fake, aim, commands};
 
 /// Files that any machine has.
 const ANY: &[(&str, &str)] = &[
+    ("/etc/os-release", "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\nID=debian\n"),
+    ("/proc/2/comm", "kthreadd\n"),
     ("/proc/sys/kernel/osrelease", "6.18.2-rt3\n"),
     ("/proc/sys/kernel/timer_migration", "0\n"),
     ("/proc/sys/kernel/sched_rt_runtime_us", "-1\n"),
@@ -30,6 +32,7 @@ const ANY: &[(&str, &str)] = &[
     ("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"),
     ("/sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet acpi_pm\n"),
     ("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+    ("/sys/fs/cgroup/robot.slice/arm.service/cgroup.controllers", "cpuset cpu io memory pids\n"),
 ];
 
 fn any(name: &str, more: &[(&str, &str)]) -> Fake {
@@ -46,7 +49,7 @@ pub(crate) fn robot(name: &str) -> Fake {
             ("/proc/sys/kernel/version", "#1 SMP PREEMPT_RT Mon Jan 5 10:00:00 UTC 2026\n"),
             ("/proc/cmdline", "BOOT_IMAGE=/vmlinuz isolcpus=1 nohz_full=1 rcu_nocbs=1 quiet\n"),
             ("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu tsc constant_tsc\n"),
-            ("/proc/self/status", "Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000804000\n"),
+            ("/proc/self/status", "Uid:\t1000\nCapEff:\t0000000000804000\nSeccomp:\t0\n"),
             ("/proc/irq/9/smp_affinity_list", "0\n"),
             ("/proc/irq/16/smp_affinity_list", "0\n"),
             ("/sys/kernel/realtime", "1\n"),
@@ -89,14 +92,13 @@ fn laptop(name: &str) -> Fake {
         name,
         &[
             ("/etc/default/grub", "GRUB_CMDLINE_LINUX=\"\"\n"),
-            ("/etc/os-release", "NAME=Debian\nID=debian\n"),
             ("/etc/passwd", "root:x:0:0::/root:/bin/sh\nmarta:x:1000:1000::/home/marta:/bin/sh\n"),
             ("/proc/mounts", "debugfs /sys/kernel/debug debugfs rw 0 0\n"),
             ("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.18.2-1\n"),
             ("/proc/sys/kernel/timer_migration", "1\n"),
             ("/proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
             ("/proc/cmdline", "BOOT_IMAGE=/vmlinuz quiet\n"),
-            ("/proc/self/status", "Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\n"),
+            ("/proc/self/status", "Uid:\t1000\nCapEff:\t0000000000000000\nSeccomp:\t0\n"),
             (
                 "/proc/swaps",
                 "Filename Type Size Used Priority\n/dev/sda2 partition 9 0 -2\n\
@@ -202,10 +204,10 @@ fn the_user_of_a_laptop_is_told_how_to_get_what_is_not_allowed_yet() {
     let laptop = laptop("laptop-user");
     let mended = |name, found, mend, undo| mended(&laptop, name, found, mend, undo);
     let rtprio = "/etc/security/limits.d/sinew-rtprio.conf";
-    let (mend, undo) = (format!("echo 'marta - rtprio 80' > {rtprio}"), format!("rm {rtprio}"));
+    let (mend, undo) = (format!("echo '@sinew - rtprio 95' > {rtprio}"), format!("rm {rtprio}"));
     mended("rtprio", (Bad, "SCHED_FIFO is not allowed to this user"), &mend, &undo);
     let locked = "8192 KiB, so nothing is locked";
-    mended("memlock", (Better, locked), "marta - memlock unlimited", "rm /etc/security/");
+    mended("memlock", (Better, locked), "adduser marta sinew", "deluser marta sinew");
     let quota = "/sys/fs/cgroup/robot.slice/cpu.max";
     let (mend, undo) = (format!("echo max > {quota}"), format!("echo '50000 100000' > {quota}"));
     let limit = "50000 us in each of its periods (50000 100000)";
@@ -257,6 +259,8 @@ fn a_virtual_machine_says_what_only_its_host_could_mend() {
 fn a_container_without_sys_knows_its_limits_and_says_what_it_does_not_know() {
     let inside = Fake::with("inside", ANY);
     fs::remove_dir_all(inside.0.join("sys")).expect("a folder of ours");
+    fs::remove_file(inside.0.join("proc/2/comm")).expect("a file of ours");
+    inside.put("/proc/1/cgroup", "4:cpu,cpuacct:/docker/c0ffee\n0::/docker/c0ffee\n");
     inside.put("/proc/self/cgroup", "4:cpu,cpuacct:/docker/c0ffee\n0::/docker/c0ffee\n");
     inside.put("/proc/self/mounts", "cgroup /cg/cpu cgroup rw,cpu,cpuacct 0 0\n");
     inside.put("/proc/self/status", "Uid:\t0\t0\t0\t0\nCapEff:\t00000000a80425fb\n");
@@ -268,10 +272,11 @@ fn a_container_without_sys_knows_its_limits_and_says_what_it_does_not_know() {
     assert_eq!((share.grade, share.read.as_str()), (Bad, "none"));
     let quota = "/cg/cpu/docker/cpu.cfs_quota_us";
     let limit = row("cgroup CPU limit");
-    let (mend, undo) = (format!("echo -1 > {quota}"), format!("echo '150000' > {quota}"));
-    assert_eq!(commands(&limit), (mend.as_str(), undo.as_str()));
-    // No user has the number 0 here: there is no list of users.
-    assert!(commands(&row("rtprio")).0.contains("'* - rtprio 80'"));
+    assert!(limit.from.contains(&quota.into()) && limit.remedy.is_none(), "{limit:?}");
+    assert!(limit.note.is_some_and(|note| note.contains("--cpus (Docker, Podman)")));
+    let rights = row("rtprio");
+    assert!(commands(&rights).0.contains("--cap-add=SYS_NICE --ulimit rtprio=95"), "{rights:?}");
+    assert_eq!(row("container").read, "Docker");
     for name in ["isolated CPUs", "nohz_full", "SMT", "clock source", "huge pages", "IRQ affinity"]
     {
         assert_eq!(row(name).grade, Grade::Unknown, "{name}");

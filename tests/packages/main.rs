@@ -1,15 +1,19 @@
-//! The Debian package: made of this build, unpacked by dpkg into an empty root, tried, and purged.
+//! The Debian package: made of this build, unpacked by dpkg into an empty root, tried, and purged;
+//! and the same on a machine of its own, with its systemd.
 //!
 //! Needs dpkg, gzip and root; without them it says so.
 
-#[path = "cli/program.rs"]
+mod machine;
+#[path = "../cli/program.rs"]
 #[expect(dead_code, reason = "the tests of the command line use the rest of it")]
 mod program;
+mod systemd;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 use program::{SINEW, folder, ours, skip};
 
@@ -17,6 +21,18 @@ fn said(output: &Output) -> String {
     let text = [&*output.stdout, &*output.stderr].concat();
     String::from_utf8_lossy(&text).into_owned()
 }
+
+/// The package; or what is missing to make it.
+static PACKAGE: LazyLock<Result<PathBuf, &str>> = LazyLock::new(|| {
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    if !has("dpkg-deb") || !has("gzip") || !rustix::process::geteuid().is_root() {
+        return Err("a package needs dpkg, gzip and root");
+    }
+    let made = Command::new(ours("packages/deb")).arg(SINEW).arg(folder("package")).output();
+    let made = made.expect("sh is there");
+    assert!(made.status.success(), "{}", said(&made));
+    Ok(PathBuf::from(String::from_utf8_lossy(&made.stdout).trim()))
+});
 
 /// Runs dpkg on a root of its own, whose scripts run here and are told which root it is.
 fn dpkg(root: &Path, arguments: &[&str]) -> Output {
@@ -34,25 +50,21 @@ fn files(root: &Path) -> BTreeSet<String> {
     all.lines().filter(|file| !of_others(file)).map(str::to_owned).collect()
 }
 
-/// What systemd-sysusers writes.
+/// What systemd-sysusers and userdel write.
 fn is_of_users(file: &str) -> bool {
-    ["etc/passwd", "etc/group", "etc/shadow", "etc/gshadow", "etc/.pwd.lock"]
-        .iter()
-        .any(|of_users| file.trim_end_matches('-') == *of_users)
+    const NAMES: [&str; 7] =
+        ["passwd", "group", "shadow", "gshadow", "subuid", "subgid", ".pwd.lock"];
+    let name = file.strip_prefix("etc/").map(|name| name.trim_end_matches('-'));
+    name.is_some_and(|name| NAMES.contains(&name))
 }
 
 #[test]
 fn a_debian_package_is_installed_runs_a_graph_and_leaves_nothing() {
-    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
-    if !has("dpkg-deb") || !has("gzip") || !rustix::process::geteuid().is_root() {
-        return skip("a package needs dpkg, gzip and root");
-    }
+    let package = match &*PACKAGE {
+        Ok(package) => package.display().to_string(),
+        Err(lack) => return skip(lack),
+    };
     let place = folder("debian");
-    let made = Command::new(ours("packages/deb")).arg(SINEW).arg(&place).output();
-    let made = made.expect("sh is there");
-    assert!(made.status.success(), "{}", said(&made));
-    let package = String::from_utf8_lossy(&made.stdout).trim().to_owned();
-
     let root = place.join("root");
     fs::create_dir_all(root.join("var/lib/dpkg/updates")).expect("a folder");
     fs::create_dir_all(root.join("var/lib/dpkg/info")).expect("a folder");
