@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import axe from "axe-core";
-import { check, DESKTOP, open, PHONE, shoot } from "./browser.mjs";
+import { check, DESKTOP, open, PHONE, shoot, until } from "./browser.mjs";
 
 const SCREENS = { desktop: DESKTOP, phone: PHONE, "small phone": { width: 360, height: 640 } };
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
@@ -34,10 +34,18 @@ export async function accessible(browser, address, name, ready) {
   });
 }
 
-/** What axe finds, a line each. */
+/** What axe finds, a line each, of a page whose data is new: what is old fades, as it must. */
 async function violations(page) {
   await page.evaluate(axe.source);
-  const { violations, passes } = await page.evaluate((values) => window.axe.run({ runOnly: { type: "tag", values } }), RULES);
+  const { violations, passes } = await until("axe has judged data that is new", async () => {
+    const judge = async (values) => {
+      const isLive = () => document.body.dataset.link === "live";
+      if (!isLive()) return null;
+      const found = await window.axe.run({ runOnly: { type: "tag", values } });
+      return isLive() ? found : null;
+    };
+    return page.evaluate(judge, RULES);
+  });
   assert.ok(passes.length > 10, `axe has looked at little: ${passes.length} rules`);
   return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")}: ${failureSummary}`));
 }
