@@ -13,7 +13,7 @@ fn on_terminal(environment: &[(&str, &str)], arguments: &str) -> Option<String> 
     command.args(["-qec", &inner, "/dev/null"]).stdin(Stdio::null());
     command.env("TERM", "xterm-256color").env_remove("NO_COLOR").envs(environment.iter().copied());
     let Ok(output) = command.output() else {
-        skip("no 'script'; install util-linux");
+        skip("no 'script'; install bsdutils");
         return None;
     };
     Some(String::from_utf8(output.stdout).expect("UTF-8"))

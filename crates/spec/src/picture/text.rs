@@ -58,8 +58,8 @@ pub fn summary(plan: &Plan) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The plan in lines without boxes and arrows, for who hears them read: the summary, the safe values,
-/// and each link.
+/// The plan in lines without boxes and arrows, for who hears them read: the summary, the safe
+/// values, and each link.
 pub fn lines(plan: &Plan) -> String {
     let mut text = summary(plan);
     for node in &plan.nodes {
