@@ -8,6 +8,7 @@ use serde_json::json;
 use sinew_runtime::Kinds;
 use sinew_runtime::domain;
 use sinew_runtime::run::DOMAIN_COMMAND;
+use sinew_view::want_plain;
 
 use crate::answer::{BAD_REQUEST, print, refuse, say};
 use crate::steer::{halt, reset, restart, set, stop};
@@ -22,6 +23,9 @@ use crate::{
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+    /// Print lines of text where a terminal would get pictures, boxes, bars or colour
+    #[arg(long, global = true)]
+    plain: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -126,7 +130,12 @@ pub fn main(nodes: &Kinds) -> ExitCode {
         return status;
     }
     let command = match Arguments::try_parse_from(&arguments) {
-        Ok(Arguments { command }) => command,
+        Ok(Arguments { command, plain }) => {
+            if plain {
+                want_plain();
+            }
+            command
+        }
         Err(error) => return answer_arguments(&error, wants_json(&arguments)),
     };
     if command.makes_nodes() {

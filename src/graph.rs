@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use sinew_runtime::Kinds;
 use sinew_spec::picture;
-use sinew_view::columns;
+use sinew_view::{columns, is_plain};
 
 use crate::answer::{BAD_REQUEST, print, refuse};
 use crate::load::load;
@@ -68,6 +68,7 @@ pub(crate) fn run(arguments: &GraphArgs, nodes: &Kinds) -> ExitCode {
         Some(_) => print(&picture::svg(plan), ExitCode::SUCCESS),
         None if arguments.c => print(&picture::c_header(plan), ExitCode::SUCCESS),
         None if arguments.json => print(&format!("{:#}\n", picture::json(plan)), ExitCode::SUCCESS),
+        None if is_plain() => print(&picture::lines(plan), ExitCode::SUCCESS),
         None => print(&picture::text(plan, columns().unwrap_or(WIDTH)), ExitCode::SUCCESS),
     }
 }

@@ -1,7 +1,7 @@
 //! From a file's name to a plan: reads the spec, within its limit, and compiles it.
 
 use std::fs::File;
-use std::io::{IsTerminal, Read, Write, stderr};
+use std::io::{Read, Write, stderr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,6 +18,7 @@ use sinew_spec::{
     Diagnostic, Finding, GuestImage, SpecSource, TEXT_LEN_MAX, compile, diagnose, examine,
     images_of, kinds_of_image, render_each, wanted_of,
 };
+use sinew_view::paints;
 
 use crate::answer::{BAD_REQUEST, error_json, print};
 use crate::part::PartArgs;
@@ -289,7 +290,7 @@ impl LoadError {
 
     /// Says on standard error what is wrong; the exit status that goes with it.
     pub(crate) fn report(&self) -> ExitCode {
-        let color = stderr().is_terminal();
+        let color = paints(&stderr());
         let text = match self {
             LoadError::Request(text) => format!("error: {text}\n"),
             LoadError::Spec(text, diagnostics, refusals) => {

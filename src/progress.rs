@@ -1,12 +1,28 @@
 //! How far a measurement is, on standard error if that is a terminal.
 
-use std::time::Duration;
+use std::cell::Cell;
+use std::io::{IsTerminal, stderr};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sinew_view::{columns, draws, fit_words};
 
-/// One line that is drawn anew before every row or round, never while one is measured; nothing is
-/// where standard error is no terminal. It is gone when it is dropped.
-pub(crate) struct Bar(ProgressBar);
+use crate::answer::say;
+
+/// Between two lines where nothing is drawn.
+const LINES_APART: Duration = Duration::from_secs(10);
+
+/// Columns of a row's name in a line of 80; the bar and the time take the rest.
+const NAME: usize = 50;
+
+/// What is told before every row or round, never while one is measured: a line that is drawn anew,
+/// and gone when this is dropped. A terminal on which nothing is drawn gets a line every ten
+/// seconds; nothing is told where standard error is no terminal.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    /// When the next line is told, if any is.
+    line_due: Option<Cell<Instant>>,
+}
 
 impl Bar {
     /// Of rows, with the time that is left.
@@ -21,27 +37,45 @@ impl Bar {
 
     fn new(len: Option<u64>, template: &str) -> Bar {
         // Every row is drawn, however short: so often, Hz, is often enough.
-        let bar = ProgressBar::with_draw_target(len, ProgressDrawTarget::stderr_with_hz(10));
+        let target = match draws(&stderr()) {
+            true => ProgressDrawTarget::stderr_with_hz(10),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(len, target);
         bar.set_style(ProgressStyle::with_template(template).expect("a template that is tested"));
-        Bar(bar)
+        let has_lines = stderr().is_terminal() && !draws(&stderr());
+        Bar { bar, line_due: has_lines.then(|| Cell::new(Instant::now())) }
     }
 
     /// A round begins.
     pub(crate) fn reach(&self, round: usize) {
-        self.0.set_position(round as u64);
+        self.bar.set_position(round as u64);
+        self.tell(|| format!("{round} of {} rounds", self.bar.length().unwrap_or(0)));
     }
 
     /// A row begins.
     pub(crate) fn reach_row(&self, row: &str, done: Duration, all: Duration) {
-        self.0.set_length(all.as_millis() as u64);
-        self.0.set_position(done.as_millis() as u64);
-        self.0.set_message(row.to_string());
+        self.bar.set_length(all.as_millis() as u64);
+        self.bar.set_position(done.as_millis() as u64);
+        let room = columns().unwrap_or(80).saturating_sub(80 - NAME);
+        self.bar.set_message(fit_words(row, room));
+        let left_s = all.saturating_sub(done).as_secs();
+        self.tell(|| format!("some {left_s} s left, at {row}"));
+    }
+
+    fn tell(&self, line: impl FnOnce() -> String) {
+        if let Some(due) = &self.line_due
+            && due.get() <= Instant::now()
+        {
+            due.set(Instant::now() + LINES_APART);
+            say(&line());
+        }
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 
@@ -53,10 +87,10 @@ mod tests {
     fn progress_is_told_to_whoever_watches() {
         let bar = Bar::rows();
         bar.reach_row("pipe/64", Duration::from_secs(1), Duration::from_secs(4));
-        assert_eq!((bar.0.position(), bar.0.length()), (1000, Some(4000)));
-        assert_eq!(bar.0.message(), "pipe/64");
+        assert_eq!((bar.bar.position(), bar.bar.length()), (1000, Some(4000)));
+        assert_eq!(bar.bar.message(), "pipe/64");
         let bar = Bar::rounds(6);
         bar.reach(2);
-        assert_eq!((bar.0.position(), bar.0.length()), (2, Some(6)));
+        assert_eq!((bar.bar.position(), bar.bar.length()), (2, Some(6)));
     }
 }

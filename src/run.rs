@@ -328,7 +328,7 @@ impl Session {
         let audience = &mut self.audience;
         let news = audience.news.of(self.run.events());
         audience.view.tell(&news)?;
-        audience.told = news.into_iter().next_back().or(audience.told.take());
+        audience.told = audience.news.newest().or(audience.told.take());
         if elapsed_s >= audience.late_due_s {
             audience.late_due_s = elapsed_s + LATE_SPACING_S;
             audience.late_line = audience.late.tell();

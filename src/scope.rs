@@ -5,7 +5,7 @@ mod arguments;
 mod source;
 
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Write, stdout};
+use std::io::{BufWriter, Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use sinew_control::traces::RunLayout;
 use sinew_scope::{
     Capture, Doing, Scope, ScopeSettings, Sweep, Trace, all, find, write_csv, write_mcap,
 };
-use sinew_view::{ScopeScreen, ScopeWish, printable};
+use sinew_view::{ScopeScreen, ScopeWish, draws, printable};
 
 pub(crate) use self::arguments::ScopeArgs;
 use self::source::Source;
@@ -34,12 +34,7 @@ pub(crate) fn run(args: &ScopeArgs) -> ExitCode {
 }
 
 fn carry_out(args: &ScopeArgs) -> Result<ExitCode, Failure> {
-    let on_screen = !args.is_answered_once();
-    if on_screen && !stdout().is_terminal() {
-        let text = "standard output is no terminal; ask for one capture with --once, --for, \
-                    --csv, --mcap or --json";
-        return Err(Failure::request(text.into()));
-    }
+    let on_screen = !args.is_answered_once() && draws(&stdout());
     let mut source = Source::open(choose(args.run.as_deref())?)?;
     if args.list {
         return Ok(list(&source.layout, args.json));

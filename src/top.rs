@@ -2,12 +2,12 @@
 
 mod feed;
 
-use std::io::{self, IsTerminal, stdout};
+use std::io::{self, stdout};
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use sinew_view::{Top, to_text};
+use sinew_view::{Top, draws, to_text};
 
 use self::feed::Feed;
 use crate::answer::print;
@@ -21,7 +21,7 @@ use crate::reach::{Failure, Wanted};
 pub(crate) struct TopArgs {
     #[command(flatten)]
     run: Wanted,
-    /// Prints the tables once; needs no terminal
+    /// Prints the tables once, as without a terminal and with --plain
     #[arg(long)]
     once: bool,
     /// Prints them as one JSON object
@@ -36,7 +36,7 @@ Examples:
   sinew top 4711 --once --json | jq '.domains[] | {name, state, restarts}'
 
 Exit status: 0 good, also when the run has stopped meanwhile; 1 it faulted meanwhile or does not
-answer; 2 no such run, or no terminal.";
+answer; 2 no such run.";
 
 /// Carries out the command.
 pub(crate) fn run(args: &TopArgs) -> ExitCode {
@@ -47,12 +47,8 @@ pub(crate) fn run(args: &TopArgs) -> ExitCode {
 }
 
 fn carry_out(args: &TopArgs) -> Result<ExitCode, Failure> {
-    if !args.once && !stdout().is_terminal() {
-        let text = "standard output is no terminal; print the tables with --once";
-        return Err(Failure::request(text.into()));
-    }
     let run = args.run.reach()?;
-    if args.once {
+    if args.once || !draws(&stdout()) {
         let text = match args.json {
             true => format!("{}\n", json!(run.status)),
             false => to_text(&run.status),

@@ -4,7 +4,9 @@
 //!
 //! Needs node and npm (with the npm registry, or its cache) and a Chromium: that of
 //! SINEW_TEST_BROWSER, or the first that PATH has. The packages are installed to
-//! `target/web-test`, never beside the sources. SINEW_TEST_SHOTS names a folder for pictures.
+//! `target/web-test`, never beside the sources: Playwright drives the browser; axe-core, a judge
+//! that is not ours, says whether people can use the page who see little, hear it read or have a
+//! keyboard alone. SINEW_TEST_SHOTS names a folder for pictures.
 
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "the tests of the command line use the rest of it")]

@@ -57,7 +57,7 @@ pub(crate) struct ScopeArgs {
     #[arg(long, value_name = "WORD",
         value_parser = PossibleValuesParser::new(Sweep::ALL.map(|(_, word)| word)))]
     sweep: Option<String>,
-    /// Print the figures of one capture; needs no terminal
+    /// Print the figures of one capture, as without a terminal and with --plain
     #[arg(long)]
     once: bool,
     /// The same, of a capture of so long
@@ -125,7 +125,7 @@ or name.";
 type NamedTrigger = (String, Option<(Slope, f64)>);
 
 impl ScopeArgs {
-    /// Whether it answers with one capture, and needs no terminal.
+    /// Whether it answers with one capture, on a terminal too.
     pub(super) fn is_answered_once(&self) -> bool {
         let files = self.csv.is_some() || self.mcap.is_some();
         let asked = self.step || self.spectrum || self.bode.is_some();

@@ -24,6 +24,7 @@ mod import;
 mod kinds;
 mod lab;
 mod lost;
+mod plain;
 mod program;
 mod replay;
 mod requests;

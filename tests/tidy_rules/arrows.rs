@@ -175,7 +175,9 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "crates/view/src",
         &[
-            &["news", "scene", "screen", "systemd", "theme"],
+            &["news", "scene", "screen", "systemd"],
+            &["theme"],
+            &["fit"],
             &["plain", "rows"],
             &["live", "scope", "top"],
             &["view"],
@@ -287,7 +289,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "src",
         &[
-            &["answer", "duration", "part", "progress"],
+            &["answer", "duration", "part"],
+            &["progress"],
             &["doctor", "load", "reach", "shell", "signals"],
             &["machine"],
             &[

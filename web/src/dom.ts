@@ -35,6 +35,11 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   return made;
 }
 
+/** The head of a column; one without words is none. */
+export function columnHead(text: string, attributes: Record<string, string> = {}): HTMLTableCellElement {
+  return text === "" ? make("td", attributes) : make("th", { scope: "col", ...attributes }, text);
+}
+
 /** Sets a text, and touches the page only if it differs. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;

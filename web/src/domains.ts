@@ -1,6 +1,6 @@
 // The table of domains: how each one is, why it ended last, and a way to restart a service.
 
-import { byId, make, say, setState, setText } from "./dom";
+import { byId, columnHead, make, say, setState, setText } from "./dom";
 import { count, memory, NONE, uptime, words } from "./format";
 import type { DomainStatus, HostStatus } from "./protocol";
 
@@ -44,7 +44,7 @@ export class DomainsPanel {
 
   private build(domains: DomainStatus[]): void {
     this.rows.clear();
-    const heads = HEADS.map(([text, kind]) => make("th", { scope: "col", class: kind }, text));
+    const heads = HEADS.map(([text, kind]) => columnHead(text, { class: kind }));
     const body = make("tbody");
     for (const domain of domains) {
       const row = this.row(domain);

@@ -1,6 +1,6 @@
 // The log of events. What a service printed may be anything: it stays text.
 
-import { byId, make } from "./dom";
+import { byId, make, setText } from "./dom";
 import { clock, words } from "./format";
 import type { RunEvent } from "./protocol";
 
@@ -17,20 +17,29 @@ const TONES: Record<string, string> = {
 /** Of what nodes log, by level. */
 const LOG_TONES: Record<string, string> = { warning: "warn", error: "bad" };
 
+/** Between two events that are read aloud. */
+const ALOUD_MS = 5000;
+
+function tone({ logged, what }: RunEvent): string {
+  return (logged ? LOG_TONES[logged.level] : TONES[what]) ?? "";
+}
+
 export class EventsPanel {
-  private readonly list = byId<HTMLOListElement>("events");
+  private readonly box = byId("events");
+  private readonly list = byId<HTMLOListElement>("events-list");
   private readonly filter = byId<HTMLInputElement>("events-filter");
   private readonly end = byId<HTMLButtonElement>("events-end");
   private readonly earlier = make("li", {});
   private follows = true;
   private top = 0;
+  private said_ms = -ALOUD_MS;
   /** Times of the events by their numbers: another time for a number is another run. */
   private readonly seen = new Map<number, number>();
 
   constructor() {
     this.filter.addEventListener("input", () => this.sift());
-    this.list.addEventListener("scroll", () => this.scrolled());
-    new ResizeObserver(() => this.toEnd()).observe(this.list);
+    this.box.addEventListener("scroll", () => this.scrolled());
+    new ResizeObserver(() => this.toEnd()).observe(this.box);
     this.end.addEventListener("click", () => {
       this.follows = true;
       this.toEnd();
@@ -46,7 +55,10 @@ export class EventsPanel {
     this.earlier.remove();
     const missed = (events[0]?.number ?? 0) - this.newest() - 1;
     if (missed > 0 && this.seen.size > 0) this.list.append(make("li", {}, `${missed} events are kept no more`));
-    for (const event of events.filter(({ number }) => !this.seen.has(number))) {
+    const fresh = events.filter(({ number }) => !this.seen.has(number));
+    // What was there before this page is the past.
+    if (this.seen.size > 0) this.sayAloud(fresh);
+    for (const event of fresh) {
       this.seen.set(event.number, event.unix_ms);
       const row = this.row(event);
       row.hidden = !this.shows(row);
@@ -59,6 +71,15 @@ export class EventsPanel {
     }
     this.countEarlier();
     this.toEnd();
+  }
+
+  /** Of many events only what went wrong is read aloud, and the last of it: the log is not. */
+  private sayAloud(events: RunEvent[]): void {
+    const bad = events.filter((event) => tone(event) === "bad").at(-1);
+    const isDue = performance.now() - this.said_ms > ALOUD_MS;
+    if (!bad || !isDue) return;
+    this.said_ms = performance.now();
+    setText(byId("events-aloud"), `${bad.domain ?? ""} ${words(bad.what)}: ${bad.text}`);
   }
 
   /** How many events came before those that are shown: they are numbered from 1. */
@@ -81,9 +102,10 @@ export class EventsPanel {
     return Math.max(0, ...this.seen.keys());
   }
 
-  private row({ unix_ms, domain, what, text, logged }: RunEvent): HTMLLIElement {
+  private row(event: RunEvent): HTMLLIElement {
+    const { unix_ms, domain, what, text } = event;
     return make(
-      "li", { "data-state": (logged ? LOG_TONES[logged.level] : TONES[what]) ?? "" },
+      "li", { "data-state": tone(event) },
       make("time", { datetime: new Date(unix_ms).toISOString() }, clock(unix_ms)),
       make("span", { class: "of", title: domain ?? "" }, domain ?? ""),
       make("span", { class: "what" }, words(what)),
@@ -103,7 +125,7 @@ export class EventsPanel {
 
   /** Whoever scrolls back wants to read; whoever reaches the end wants to follow. */
   private scrolled(): void {
-    const { scrollHeight, scrollTop, clientHeight } = this.list;
+    const { scrollHeight, scrollTop, clientHeight } = this.box;
     const isAtEnd = scrollHeight - scrollTop - clientHeight < END_PX;
     if (isAtEnd || scrollTop < this.top) this.follows = isAtEnd;
     this.top = scrollTop;
@@ -111,6 +133,6 @@ export class EventsPanel {
   }
 
   private toEnd(): void {
-    if (this.follows) this.list.scrollTop = this.list.scrollHeight;
+    if (this.follows) this.box.scrollTop = this.box.scrollHeight;
   }
 }

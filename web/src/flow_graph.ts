@@ -13,6 +13,8 @@ const MARKED_MS = 3000;
 
 interface Node {
   group: SVGGElement;
+  /** What it is called where it is read aloud. */
+  title: SVGTitleElement;
   figures: SVGTextElement;
   last: SVGTextElement;
   /** What was counted at the last look, and until when a new error is marked. */
@@ -62,14 +64,15 @@ export class FlowGraph {
   }
 
   node(root: SVGElement, at: number, rect: Rect): void {
-    const { name, kind } = this.picture.nodes[at]!;
+    const { name } = this.picture.nodes[at]!;
     const middle = rect.x + rect.width / 2;
     const top = rect.y + (rect.height - 50) / 2;
     const text = (y: number, of: string, says: string) => svg("text", { x: middle, y: top + y, "text-anchor": "middle", class: of }, says);
     const [figures, last] = [text(31, "small", ""), text(44, "small last", "")];
+    const title = svg("title");
     const group = svg(
-      "g", { class: "flow-node", tabindex: 0, role: "button", "aria-pressed": "false" },
-      svg("title", {}, `${name}: ${kind}`), svg("rect", { ...rect, rx: 4, class: "node" }), text(17, "node-name", shown(name)), figures, last,
+      "g", { class: "flow-node", tabindex: 0, role: "button", "aria-pressed": "false", "data-node": name },
+      title, svg("rect", { ...rect, rx: 4, class: "node" }), text(17, "node-name", shown(name)), figures, last,
     );
     group.addEventListener("click", () => this.choose(at));
     group.addEventListener("keydown", (event) => {
@@ -77,7 +80,7 @@ export class FlowGraph {
       event.preventDefault();
       this.choose(at);
     });
-    this.nodes.set(at, { group, figures, last, seen: null, marked_until: 0 });
+    this.nodes.set(at, { group, title, figures, last, seen: null, marked_until: 0 });
     this.showNode(at, undefined);
     root.append(group);
   }
@@ -120,8 +123,7 @@ export class FlowGraph {
     const wrong = now ? troubles(now) : "";
     setText(node.last, wrong || (kind === name ? "" : kind));
     node.last.classList.toggle("trouble", wrong !== "");
-    const label = `${name}, ${kind}${now ? `: ${figures(now)}, ${now.errors} errors` : ""}`;
-    if (node.group.getAttribute("aria-label") !== label) node.group.setAttribute("aria-label", label);
+    setText(node.title, `${name}, ${kind}${now ? `: ${figures(now)}, ${now.errors} errors` : ""}`);
   }
 
   private showLine(at: number, per_s: number | null): void {

@@ -143,6 +143,8 @@ export class FlowNodePanel {
   private drawNow(): void {
     const { shown: all = [], lost = 0 } = this.ways ?? {};
     const way = this.ways?.of(this.chosen);
+    // A count that goes on is to be seen, not heard.
+    this.says.setAttribute("aria-live", lost > 0 ? "off" : "polite");
     if (all.length > 0) this.say(lost > 0 ? `▲ ${count(lost)} steps came too fast and are not shown` : "", "good");
     this.list(all);
     byId("way").replaceChildren(...(way ? table(way, (node) => this.leads(node)) : []));

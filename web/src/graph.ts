@@ -53,9 +53,8 @@ export class GraphPanel {
     const says = byId("graph-says");
     says.title = legend(picture.domains.some(({ service }) => !service), hasFlows);
     setText(says, says.title);
-    // Nodes that can be chosen are no part of an image.
-    const role = hasFlows ? "group" : "img";
-    const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role, "aria-label": "The graph" }, arrowHead());
+    // No image: what stands in it is read too.
+    const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "The graph" }, arrowHead());
     const flows = new FlowGraph(picture, this.choose);
     this.domains = picture.domains.map((domain, at) => this.box(root, domain, layout.domains[at]!));
     if (wall_y !== null) root.append(...wall(width, wall_y));

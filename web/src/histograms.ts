@@ -2,7 +2,7 @@
 // each thread marked: a single late cycle in a million must be seen.
 
 import uPlot from "uplot";
-import { byId, make, setText, styled } from "./dom";
+import { byId, columnHead, make, setText, styled } from "./dom";
 import { count, NONE, time } from "./format";
 import type { Figures, Hello, Histogram, HistogramInfo, ThreadInfo } from "./protocol";
 
@@ -145,7 +145,7 @@ export class HistogramPanel {
     const { threads } = this;
     const titles = ["", this.what === "latency" ? "cycles" : "releases", "P50", "P99", "P99.9", "max"];
     const why = "A percentile is shown only with ten values beyond it";
-    const heads = titles.map((title) => make("th", { scope: "col", title: title.startsWith("P") ? why : "" }, title));
+    const heads = titles.map((title) => columnHead(title, title.startsWith("P") ? { title: why } : {}));
     this.cells = threads.map(() => titles.slice(1).map(() => make("td", {}, NONE)));
     const rows = threads.map(({ domain, thread, nodes }, at) => {
       const swatch = make("i", { class: "swatch", "data-dash": String(at) });

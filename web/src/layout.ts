@@ -102,8 +102,8 @@ export class Layout {
       made.addEventListener("click", act);
       return made;
     };
-    const width = button("wide", `${title}: two columns wide`, wide ? "2 columns" : "1 column", () => this.change(panel, { wide: !wide }, `layout-wide-${panel}`));
-    width.setAttribute("aria-pressed", String(wide));
+    const columns = wide ? "2 columns" : "1 column";
+    const width = button("wide", `${title}: ${columns} wide, press for the other width`, columns, () => this.change(panel, { wide: !wide }, `layout-wide-${panel}`));
     return make(
       "li", { "data-of": panel, draggable: "true" },
       make("span", { class: "grip", "aria-hidden": "true" }, "⠿"),

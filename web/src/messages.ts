@@ -1,7 +1,7 @@
 // Every message of the core, field by field, and every signal of its nodes: the newest value, its
 // unit and age, and whether it is new, replaced by a safe value or was never written.
 
-import { byId, make, setState, setText } from "./dom";
+import { byId, columnHead, make, setState, setText } from "./dom";
 import { count, NONE, number } from "./format";
 import { VALUE, type FieldInfo, type Hello, type Motion, type PortInfo, type SignalInfo, type Values } from "./protocol";
 
@@ -44,7 +44,7 @@ export class MessagesPanel {
     const nodes = [...new Set(hello.signals.map(({ node }) => node))];
     const of_nodes = nodes.map((node) => this.nodeGroup(node, hello.signals.filter((signal) => signal.node === node)));
     this.groups = [...this.ports.map(({ group }) => group), ...of_nodes];
-    const heads = ["field", "value", "unit", "", ""].map((title) => make("th", { scope: "col" }, title));
+    const heads = ["field", "value", "unit", "", ""].map((title) => columnHead(title));
     this.table.replaceChildren(make("thead", {}, make("tr", {}, ...heads)), ...this.groups.map(({ body }) => body));
     const left_out = hello.ports_left_out;
     byId("messages-left-out").hidden = left_out === 0;

@@ -1,7 +1,7 @@
 // The scope: people choose traces, a trigger and a picture; the dashboard looks at every cycle and
 // sends what is to be drawn.
 
-import { byId, make, say, setText } from "./dom";
+import { byId, columnHead, make, say, setText } from "./dom";
 import { NONE, number } from "./format";
 import type { FreeOrder, Hello, ScopeOrder, ScopePicture, TracePicture } from "./protocol";
 import { draw, reads, type Mode } from "./scope_plot";
@@ -174,9 +174,9 @@ export class ScopePanel {
         this.listed();
         byId("scope-name").focus();
       });
-      return make("tr", {}, make("th", { scope: "row" }, swatch, trace.name), ...(this.cells[at] ?? []), make("td", {}, own), make("td", {}, away));
+      return make("tr", {}, make("th", { scope: "row" }, swatch, trace.name), ...(this.cells[at] ?? []), make("td", {}, make("label", {}, own)), make("td", {}, away));
     });
-    const heads = titles.map((title) => make("th", { scope: "col" }, title));
+    const heads = titles.map((title) => columnHead(title));
     byId("scope-traces").replaceChildren(...(none ? [] : [make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)]));
     if (none) {
       for (const id of ["doing", "ended", "reads"]) setText(byId(`scope-${id}`), "");

@@ -10,7 +10,7 @@ const PAUSE_MS = 60;
 const address = process.argv[2];
 const browser = await launch();
 const page = await open(browser, address);
-const node = (page, name) => page.locator(`.flow-node[aria-label^="${name}, "]`);
+const node = (page, name) => page.locator(`.flow-node[data-node="${name}"]`);
 
 await until("it is connected", async () => (await said(page, "#link")) === "connected");
 const api = await until("the API has an address", () => page.locator("#domains a").first().getAttribute("href").catch(() => null));

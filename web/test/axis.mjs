@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import { accessible } from "./access.mjs";
 import { check, launch, open, said, shoot, until } from "./browser.mjs";
 
 const address = process.argv[2];
@@ -50,6 +51,14 @@ await check("a parameter is set while it runs; one beyond its limit is refused b
   await until("it is refused", async () => /▲/.test(await row("#parameters-table", "pid.kp")));
   assert.match(await row("#parameters-table", "pid.kp"), /pid\.kp\s+7\s/);
   await page.click("#parameters-undo");
+});
+
+await accessible(browser, address, "a real run", async (page) => {
+  await until("it is connected", async () => (await said(page, "#link")) === "connected");
+  await until("parameters are seen", () => page.isVisible("#parameters"));
+  await page.fill("#scope-name", "path.position");
+  await page.press("#scope-name", "Enter");
+  await until("it has figures", async () => /path\.position, rad/.test(await said(page, "#scope-traces")));
 });
 
 await check("a scope says that the core has stopped", async () => {

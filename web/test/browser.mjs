@@ -23,8 +23,8 @@ export function launch() {
 
 /** A page whose errors are failures; `before` changes what its scripts meet. While the dashboard is
  * restarted nobody answers; then it is asked again. */
-export async function open(browser, address, { viewport = DESKTOP, colorScheme = "light", before } = {}) {
-  const page = await browser.newPage({ viewport, colorScheme });
+export async function open(browser, address, { viewport = DESKTOP, colorScheme = "light", touch = false, before } = {}) {
+  const page = await browser.newPage({ viewport, colorScheme, hasTouch: touch, isMobile: touch });
   page.wrongs = [];
   page.on("pageerror", (error) => page.wrongs.push(error.stack));
   page.on("console", (message) => message.type() === "error" && page.wrongs.push(message.text()));

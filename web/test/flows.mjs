@@ -2,6 +2,7 @@
 // the page bundled there.
 
 import assert from "node:assert/strict";
+import { accessible } from "./access.mjs";
 import { check, DESKTOP, launch, open, PHONE, said, shoot, until } from "./browser.mjs";
 import * as fake from "./fake.mjs";
 import * as flows from "./fake_flows.mjs";
@@ -34,8 +35,8 @@ setInterval(() => server.tell(motion()), 33);
 setInterval(() => server.tell(flows.status(graph, figures)), 500);
 
 const live = (page) => until("the page is connected", async () => (await said(page, "#link")) === "connected");
-const node = (page, name) => page.locator(`.flow-node[aria-label^="${name}, "]`);
-const met = (page, what) => page.locator(`.${what}[data-met="yes"]`).evaluateAll((all) => all.map((one) => one.querySelector("title").textContent.split(":")[0]));
+const node = (page, name) => page.locator(`.flow-node[data-node="${name}"]`);
+const met = (page, what) => page.locator(`.${what}[data-met="yes"]`).evaluateAll((all) => all.map((one) => one.querySelector("title").textContent.split(/[:,]/)[0]));
 const tell = (...lines) => lines.flat().forEach(server.tell);
 
 await check("a page without a core has no empty panel and says no word of one", async () => {
@@ -207,6 +208,13 @@ for (const [name, viewport, colorScheme] of [["phone", PHONE, "light"], ["dark",
     await page.close();
   });
 }
+
+await accessible(browser, address, "flows", async (page) => {
+  await live(page);
+  await node(page, "check_3").click();
+  tell(flows.way(18, ["router", "out[3]", "{}"], ["check_3", "error", '"no"'], ["failed", "out", "{}"]));
+  await until("the way is there", async () => (await page.locator("#way tbody tr").count()) > 4);
+});
 
 await browser.close();
 server.close();

@@ -2,6 +2,7 @@
 // WebGL. Against made-up data, in a real browser. `node states.mjs FOLDER`, with the page bundled there.
 
 import assert from "node:assert/strict";
+import { accessible } from "./access.mjs";
 import { check, launch, open, PHONE, pixels, said, until } from "./browser.mjs";
 import * as fake from "./fake.mjs";
 
@@ -127,17 +128,13 @@ await check("a browser without WebGL shows the arm flat and says so", async () =
   await page.close();
 });
 
-await check("the keyboard reaches every control", async () => {
-  const page = await open(browser, address);
+await accessible(browser, address, "the robot", async (page) => {
   await live(page);
-  const wanted = ["theme", "stop", "arm-canvas", "path", "pause", "events-filter", "events"];
-  const reached = new Set();
-  for (let i = 0; i < 40; i++) {
-    await page.keyboard.press("Tab");
-    reached.add(await page.evaluate("document.activeElement.id"));
-  }
-  assert.deepEqual(wanted.filter((id) => !reached.has(id)), []);
-  await page.close();
+  await page.fill("#scope-name", "drives.in");
+  await page.press("#scope-name", "Enter");
+  await until("figures of the trace come", async () => (await said(page, "#scope-traces")).includes("drives.in, rad"));
+  await until("parameters come", () => page.isVisible("#parameters"));
+  await page.click("#layout-open");
 });
 
 await check("the keyboard stops the core and turns the view of the arm", async () => {
@@ -162,6 +159,42 @@ await check("on a phone nothing is wider than the screen", async () => {
   const page = await open(browser, address, { viewport: PHONE });
   await live(page);
   await until("it fits", () => page.evaluate("document.documentElement.scrollWidth <= innerWidth"));
+  await page.close();
+});
+
+await check("of events only what went wrong is read aloud, and not what was there before", async () => {
+  const page = await open(browser, address);
+  await live(page);
+  const aloud = () => said(page, "#events-aloud");
+  await until("the events are seen", async () => (await said(page, "#events")).includes("restarting"));
+  assert.equal(await aloud(), "");
+  const newest = 6;
+  server.tell({ type: "events", events: [fake.event(newest + 1, "output", "log", "a line")], missed: 0 });
+  const wrong = [fake.event(newest + 2, "alarm", "monitor", "too hot"), fake.event(newest + 3, "output", "log", "another")];
+  server.tell({ type: "events", events: wrong, missed: 0 });
+  await until("the alarm is read", async () => (await aloud()) === "monitor alarm: too hot");
+  server.tell({ type: "events", events: [fake.event(newest + 4, "alarm", "monitor", "hotter")], missed: 0 });
+  await until("it is seen", async () => (await said(page, "#events")).includes("hotter"));
+  assert.equal(await aloud(), "monitor alarm: too hot", "many in a row are not read one by one");
+  await page.close();
+});
+
+await check("while everything moves nothing is read aloud again and again", async () => {
+  const page = await open(browser, address);
+  await live(page);
+  await page.evaluate(() => {
+    [window.aloud, window.moves] = [[], 0];
+    new MutationObserver((changes) => {
+      for (const { target } of changes) {
+        const it = target instanceof Element ? target : target.parentElement;
+        if (it?.closest("#tool")) window.moves += 1;
+        const live = it?.closest("[aria-live], [role=status], [role=alert], [role=log], output");
+        if (live && live.getAttribute("aria-live") !== "off") window.aloud.push(live.id);
+      }
+    }).observe(document.body, { childList: true, characterData: true, subtree: true });
+  });
+  await until("the arm has moved on", () => page.evaluate("window.moves > 60"));
+  assert.deepEqual(await page.evaluate("window.aloud"), []);
   await page.close();
 });
 

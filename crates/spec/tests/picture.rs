@@ -128,7 +128,7 @@ fn the_text_names_everything_and_keeps_its_width() {
         (ARM.to_owned(), 60),
         (large(), 100),
         (beside(), 80),
-        (beside(), 48),
+        (beside(), 40),
         (SERVICES.to_owned(), 70),
         (FLOWS.to_owned(), 100),
     ];
@@ -159,6 +159,24 @@ fn the_summary_is_short() {
          plant: every 1ms, deadline 1ms, priority 80, stops past 3 overruns in a row\n    \
          thread 0, CPU 0, released by ethercat.out: drives\n"
     );
+}
+
+#[test]
+fn lines_say_the_same_in_letters_alone() {
+    for spec in [ARM.to_owned(), large(), beside(), SERVICES.to_owned(), FLOWS.to_owned()] {
+        let plan = compile_on(2, &spec).unwrap();
+        let text = picture::lines(&plan);
+        let strange: Vec<char> = text.chars().filter(|c| !c.is_ascii()).collect();
+        assert_eq!(strange, [], "{text}");
+        for node in &plan.nodes {
+            assert!(text.contains(&node.name), "{text}");
+        }
+        let count = |words| text.lines().filter(|line| line.starts_with(words)).count();
+        let links = (count("  link from "), count("  packets from "));
+        assert_eq!(links, (plan.links.len(), plan.flow_links.len()), "{text}");
+    }
+    let text = picture::lines(&compile_on(2, ARM).unwrap());
+    assert!(text.contains("\n  drives.in is safe: "), "{text}");
 }
 
 #[test]

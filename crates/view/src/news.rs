@@ -7,17 +7,26 @@ use sinew_control::status::{Event, EventKind, Events};
 pub struct News {
     /// Number of the last event that was looked at.
     seen: u64,
+    newest: Option<String>,
 }
 
 impl News {
     /// A line for each event since the last call that a person who watches wants to know of.
     pub fn of(&mut self, events: &Events) -> Vec<String> {
         let missed = events.missed(self.seen);
-        let lines = events.after(self.seen).filter(|event| is_news(event)).map(line);
+        let news = || events.after(self.seen).filter(|event| is_news(event));
+        let lines = news().map(line);
         let missed = (missed > 0).then(|| format!("{missed} events came too fast to be told"));
         let lines = missed.into_iter().chain(lines).collect();
+        let has_no_place = |event: &&Event| event.what != EventKind::Address;
+        self.newest = news().filter(has_no_place).last().map(line);
         self.seen = events.newest();
         lines
+    }
+
+    /// The last line of the last call, once, that the live view has no place of its own for.
+    pub fn newest(&mut self) -> Option<String> {
+        self.newest.take()
     }
 }
 
@@ -64,5 +73,10 @@ mod tests {
             "arm: warning: cycle 7: in node 'pid': hot",
         ];
         assert_eq!(told, expected);
+        let mut news = News::default();
+        assert_eq!(news.of(&events), expected);
+        assert_eq!(news.newest().as_deref(), Some(expected[3]));
+        events.add(EventKind::Address, Some("page"), "http://127.0.0.1:8600/");
+        assert_eq!((news.of(&events).len(), news.newest()), (1, None));
     }
 }

@@ -5,8 +5,8 @@ use std::fmt::Display;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use sinew_figures::short::micros;
-use sinew_figures::wrap::wrap_at;
 
+use crate::fit::{fit, fit_words, rows_of};
 use crate::theme::Theme;
 
 /// Between two columns.
@@ -96,7 +96,7 @@ impl Rows {
         self.rows.push(Row::Note(Cell::styled(text, style)));
     }
 
-    /// The lines, `columns` wide at most where that is possible.
+    /// The lines, `columns` wide at most: what is cut off has a mark.
     pub fn lines(&self, theme: Theme, columns: usize) -> Vec<Line<'static>> {
         let widths = self.widths(columns);
         let cells = self.rows.iter().find_map(|row| match row {
@@ -119,7 +119,7 @@ impl Rows {
                 Row::Note(note) => lines.extend(wrapped(note, columns)),
             }
         }
-        lines
+        lines.into_iter().map(|line| fit(line, columns)).collect()
     }
 
     fn widths(&self, columns: usize) -> Vec<usize> {
@@ -142,35 +142,30 @@ impl Rows {
 }
 
 fn line(cells: &[Cell], widths: &[usize]) -> Line<'static> {
-    let span = |(cell, &width): (&Cell, &usize)| {
-        let text = cut(&cell.text, width);
+    let last = widths.len().saturating_sub(1);
+    let span = |(at, (cell, &width)): (usize, (&Cell, &usize))| {
+        let text = fit_words(&cell.text, width);
         let text = match cell.is_figure {
             true => format!("{text:>width$}"),
+            // Room behind the last words is none that could be cut.
+            false if at == last => text,
             false => format!("{text:<width$}"),
         };
         [Span::raw(" ".repeat(GAP)), Span::styled(text, cell.style)]
     };
     // No gap before the first.
-    Line::from(cells.iter().zip(widths).flat_map(span).skip(1).collect::<Vec<_>>())
+    Line::from(cells.iter().zip(widths).enumerate().flat_map(span).skip(1).collect::<Vec<_>>())
 }
 
 /// The lines of a note, indented.
 fn wrapped(note: &Cell, columns: usize) -> Vec<Line<'static>> {
-    let mut text = String::new();
-    wrap_at(&mut text, "    ", &note.text, columns);
-    text.lines().map(|line| Line::styled(line.to_owned(), note.style)).collect()
+    let rows = rows_of("    ", &note.text, columns);
+    rows.into_iter().map(|row| Line::styled(row, note.style)).collect()
 }
 
 /// Lines without their looks, for a pipe.
 pub fn plain(lines: &[Line<'_>]) -> String {
     lines.iter().map(|line| format!("{}\n", line.to_string().trim_end())).collect()
-}
-
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.into();
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// What others wrote, without what would play with a terminal.
@@ -223,7 +218,8 @@ a\u{fffd}[2J                           0
         let text = plain(&rows().lines(Theme { color: false }, 24));
         assert!(text.contains("\nethercat.out >…  1234567\n"), "{text}");
         let text = plain(&rows().lines(Theme { color: false }, 3));
-        assert!(text.contains("\nethercat.ou…  1234567\n"), "{text}");
+        let words = text.lines().filter(|line| *line != "  …");
+        assert_eq!(words.collect::<Vec<_>>(), ["li…", "et…", "a\u{fffd}…"]);
     }
 
     #[test]

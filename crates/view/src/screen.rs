@@ -1,6 +1,7 @@
-//! The terminal as a whole: its other screen is taken, and given back on every way out, a panic
-//! too.
+//! The terminal as a whole: whether it is drawn on, and its other screen, which is taken, and given
+//! back on every way out, a panic too.
 
+use std::env;
 use std::io::{self, IsTerminal, Stdout, Write, stdout};
 use std::panic;
 use std::sync::Arc;
@@ -75,6 +76,33 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// Whether lines are wanted where pictures could be.
+static PLAIN: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process draws nothing and uses no colour, as if it had no terminal.
+pub fn want_plain() {
+    // Relaxed: it carries nothing but itself.
+    PLAIN.store(true, Ordering::Relaxed);
+}
+
+/// Whether [`want_plain`] was said.
+pub fn is_plain() -> bool {
+    // Relaxed: see want_plain.
+    PLAIN.load(Ordering::Relaxed)
+}
+
+/// Whether pictures may be drawn on this output: a terminal that can move its cursor, and nobody
+/// wants lines.
+pub fn draws(output: &impl IsTerminal) -> bool {
+    let is_smart = || env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty());
+    !is_plain() && output.is_terminal() && is_smart()
+}
+
+/// Whether it takes colour too, unless <https://no-color.org> says no: set and not empty.
+pub fn paints(output: &impl IsTerminal) -> bool {
+    draws(output) && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Columns of the terminal that standard output is.

@@ -1,12 +1,24 @@
-//! How a screen looks. Colour only repeats what words and weights already say.
+//! How a screen looks. Colour only repeats what words and weights already say. Terminals are light
+//! or dark, and none says which: each colour can be read on both.
 
-use std::env;
+use std::io::stdout;
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Borders};
 use sinew_control::status::{DomainState, Phase};
 
+use crate::screen::paints;
+
+/// Colours of the cube that all terminals with 256 colours have alike; a theme changes the first 16
+/// only. They stand near the middle between black and white.
+pub(crate) const GREEN: Color = Color::Indexed(28);
+pub(crate) const BROWN: Color = Color::Indexed(130);
+pub(crate) const TEAL: Color = Color::Indexed(30);
+pub(crate) const MAGENTA: Color = Color::Indexed(164);
+pub(crate) const BLUE: Color = Color::Indexed(63);
+pub(crate) const RED: Color = Color::Indexed(160);
+pub(crate) const GRAY: Color = Color::Indexed(243);
 /// How things look.
 #[derive(Clone, Copy, Debug)]
 pub struct Theme {
@@ -15,9 +27,9 @@ pub struct Theme {
 }
 
 impl Theme {
-    /// With colour, unless <https://no-color.org> says no: set and not empty.
+    /// With colour, where standard output takes it.
     pub fn wanted() -> Theme {
-        Theme { color: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
+        Theme { color: paints(&stdout()) }
     }
 
     fn ink(self, color: Color) -> Style {
@@ -38,19 +50,19 @@ impl Theme {
     }
 
     pub(crate) fn good(self) -> Style {
-        self.ink(Color::Green)
+        self.ink(GREEN)
     }
 
     pub(crate) fn accent(self) -> Style {
-        self.ink(Color::Cyan)
+        self.ink(TEAL)
     }
 
     pub(crate) fn caution(self) -> Style {
-        self.ink(Color::Yellow)
+        self.ink(BROWN)
     }
 
     pub(crate) fn bad(self) -> Style {
-        self.ink(Color::Red).add_modifier(Modifier::BOLD)
+        self.ink(RED).add_modifier(Modifier::BOLD)
     }
 
     /// A count that should be zero.
@@ -76,18 +88,59 @@ impl Theme {
         }
     }
 
+    /// The line above a part of the screen.
+    pub(crate) fn rule(self, title: &str, more: &str, columns: usize) -> Line<'static> {
+        let mut line = self.title(title, more);
+        let rest = columns.saturating_sub(line.width());
+        line.push_span(Span::styled("─".repeat(rest), self.dim()));
+        line
+    }
+
     pub(crate) fn block(self, title: &str, more: &str) -> Block<'static> {
-        let title = Line::from(vec![
-            Span::styled(format!(" {title} "), self.strong()),
-            Span::styled(
-                if more.is_empty() { String::new() } else { format!("{more} ") },
-                self.dim(),
-            ),
-        ]);
         Block::new()
             .borders(Borders::TOP)
             .border_type(BorderType::Plain)
             .border_style(self.dim())
-            .title(title)
+            .title(self.title(title, more))
+    }
+
+    fn title(self, title: &str, more: &str) -> Line<'static> {
+        let more = if more.is_empty() { String::new() } else { format!("{more} ") };
+        Line::from(vec![
+            Span::styled(format!(" {title} "), self.strong()),
+            Span::styled(more, self.dim()),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The relative luminance of WCAG 2.2, of a colour of the cube of 256 colours or of its grays.
+    fn luminance(color: Color) -> f64 {
+        let Color::Indexed(at) = color else { panic!("{color:?} is the terminal's own") };
+        let step = |n: u8| if n == 0 { 0 } else { 55 + 40 * n };
+        let parts = match at {
+            232.. => [8 + 10 * (at - 232); 3],
+            _ => [(at - 16) / 36, (at - 16) / 6 % 6, (at - 16) % 6].map(step),
+        };
+        let linear = parts.map(|part| match f64::from(part) / 255.0 {
+            s if s <= 0.04045 => s / 12.92,
+            s => ((s + 0.055) / 1.055).powf(2.4),
+        });
+        linear[0] * 0.2126 + linear[1] * 0.7152 + linear[2] * 0.0722
+    }
+
+    #[test]
+    fn every_colour_can_be_read_on_black_and_on_white() {
+        for color in [GREEN, BROWN, TEAL, MAGENTA, BLUE, RED, GRAY] {
+            let light = luminance(color) + 0.05;
+            let least = (light / 0.05).min(1.05 / light);
+            // 4.58 is the most that a colour can have against both; large text needs 3.
+            assert!(least >= 3.8, "{color:?}: {least:.2}");
+        }
+        let yellow = luminance(Color::Indexed(226)) + 0.05;
+        assert!(1.05 / yellow < 1.2, "the measure finds what cannot be read");
     }
 }

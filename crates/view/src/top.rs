@@ -15,6 +15,7 @@ use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 use sinew_control::status::{Event, Status};
 
+use crate::fit::{fit, fit_words};
 use crate::rows::{plain, printable};
 use crate::screen::Screen;
 use crate::theme::Theme;
@@ -126,11 +127,14 @@ fn draw(
     let [head, body] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(frame.area());
     let look = theme.phase(status.phase).patch(theme.strong());
-    frame.render_widget(Line::styled(tables::title(status), look), head);
     let lines = lines(status, events, theme, [body.width, body.height].map(usize::from));
     let most = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_sub(body.height);
-    let keys = if most > 0 { " arrows scroll, q quits" } else { " q quits" };
-    frame.render_widget(Line::styled(keys, theme.dim()).right_aligned(), head);
+    let keys = if most > 0 { "  arrows scroll, q quits" } else { "  q quits" };
+    let room = usize::from(head.width).saturating_sub(keys.len());
+    let title = fit_words(&tables::title(status), room);
+    let gap = " ".repeat(room.saturating_sub(title.chars().count()));
+    let line = vec![Span::styled(title, look), Span::raw(gap), Span::styled(keys, theme.dim())];
+    frame.render_widget(fit(line.into(), head.width.into()), head);
     *scrolled = (*scrolled).min(most);
     frame.render_widget(Paragraph::new(lines).scroll((*scrolled, 0)), body);
 }
@@ -154,6 +158,7 @@ fn lines(
         table
     };
     let events = last(events, theme, room.max(EVENTS_MIN));
+    let events = events.into_iter().map(|line| fit(line, columns)).collect();
     moving.into_iter().chain([events]).chain(lasting).flat_map(apart).collect()
 }
 

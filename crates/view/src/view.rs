@@ -1,6 +1,5 @@
 //! What the user sees while a graph runs: a live view, plain lines, or nothing.
 
-use std::env;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 
 use sinew_core::trace::ThreadId;
@@ -9,6 +8,7 @@ use sinew_report::{Observed, Stats};
 use crate::live::Live;
 use crate::plain::Plain;
 use crate::scene::Scene;
+use crate::screen::draws;
 
 /// What shows it.
 pub struct View(Kind);
@@ -28,14 +28,13 @@ impl View {
     /// What suits standard output. With `json` that is left alone: then lines go to standard error,
     /// if a terminal is there to read them.
     pub fn open(json: bool, stats: &Stats) -> View {
-        let smart = env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty());
         if json {
             return View(match stderr().is_terminal() {
                 true => Kind::Plain(Plain::new(Box::new(stderr()))),
                 false => Kind::None,
             });
         }
-        let live = (smart && stdout().is_terminal()).then(|| Live::open(stats));
+        let live = draws(&stdout()).then(|| Live::open(stats));
         View(match live {
             Some(Ok(live)) => Kind::Live(Box::new(live)),
             _ => Kind::Plain(Plain::new(Box::new(stdout()))),

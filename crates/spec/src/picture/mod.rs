@@ -16,7 +16,7 @@ use sinew_plan::plan::{
     RestartPolicy, Role, ServiceDomain, ServiceLimits, Thread,
 };
 pub use svg::{Escaped, svg};
-pub use text::{summary, text, wrap};
+pub use text::{lines, summary, text, wrap};
 
 use crate::value::size_text;
 

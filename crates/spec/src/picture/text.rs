@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::picture::{counts, domain_facts, message_text, notes, option_texts, thread_facts};
 
 /// Narrowest picture; below it lines are wrapped by the terminal.
-const WIDTH_MIN: usize = 48;
+const WIDTH_MIN: usize = 40;
 /// Widest picture; more is only harder to read.
 const WIDTH_MAX: usize = 110;
 
@@ -56,6 +56,35 @@ pub fn summary(plan: &Plan) -> String {
     }
     lines.extend(notes(plan).iter().map(|note| format!("  {note}")));
     lines.join("\n") + "\n"
+}
+
+/// The plan in lines without boxes and arrows, for who hears them read: the summary, the safe
+/// values, and each link.
+pub fn lines(plan: &Plan) -> String {
+    let mut text = summary(plan);
+    for node in &plan.nodes {
+        for actuator in &node.actuators {
+            let port = &node.kind.ports[actuator.port];
+            let (safe, after) = (port.safe[actuator.safe].name, actuator.after);
+            text += &format!(
+                "  {}.{} is safe: {safe} after {after} cycles without a command\n",
+                node.name, port.name
+            );
+        }
+    }
+    for link in &plan.links {
+        let how = if link.fused { "inside a thread" } else { "between threads" };
+        let options = option_texts(plan, link).into_iter().flatten();
+        let facts = [how.to_owned(), message_text(link)].into_iter().chain(options);
+        let facts = facts.collect::<Vec<_>>().join(", ").replace(" · ", ", ");
+        let (from, to) = (plan.end_name(link.from), plan.end_name(link.to));
+        text += &format!("  link from {from} to {to}: {facts}\n");
+    }
+    for link in &plan.flow_links {
+        let (from, to) = (plan.end_name(link.from), plan.end_name(link.to));
+        text += &format!("  packets from {from} to {to}, and their replies back\n");
+    }
+    text
 }
 
 /// A frame in a terminal: its upper and its lower corners, and what lies between.

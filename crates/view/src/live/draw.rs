@@ -2,25 +2,28 @@
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier};
+use ratatui::style::Modifier;
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::canvas::{Canvas, Circle, Context, Line as Stroke, Points};
-use ratatui::widgets::{Block, Padding, Paragraph};
 use sinew_control::status::Phase;
-use sinew_figures::wrap::wrap_at;
 use sinew_report::ThreadStats;
 
 use super::signals::signals;
 use super::tables::{self, addresses};
 use super::track::{Tracks, Window, isometric};
+use crate::fit::{draw_lines, fit_words, rows_of};
+use crate::rows::printable;
 use crate::scene::Scene;
-use crate::theme::Theme;
+use crate::theme::{GRAY, MAGENTA, TEAL, Theme};
 
-/// Columns of the left half: enough for its widest table.
-const LEFT: u16 = 47;
+/// Columns of the left half at least: enough for its figures. On a wide screen it has a third.
+const LEFT: u16 = 49;
 
-/// Rows of what went wrong.
+/// Columns that the map needs at least; without them the left half has the whole width.
+const MAP_MIN: u16 = 20;
+
+/// Rows of what happened last; fewer on a low screen.
 const NOTICE_ROWS_MAX: usize = 3;
 
 /// Radius of the ring around the tool.
@@ -28,46 +31,52 @@ const RING_DOTS: f64 = 3.0;
 
 /// Draws the moment.
 pub(crate) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, tracks: &Tracks, theme: Theme) {
-    let left = left_sections(scene, theme);
-    let body = left.iter().map(|section| section.1.len() as u16 + 1).sum::<u16>();
     let area = frame.area();
-    let bottom = signals(scene, theme, area.width);
-    let bottom_rows = if bottom.is_empty() { 0 } else { bottom.len() as u16 + 1 };
-    let (addresses, notice) = (addresses(scene, area.width), notice(scene, area.width));
-    let top_rows = 1 + (addresses.len() + notice.len()) as u16;
+    let has_map = area.width > LEFT + MAP_MIN;
+    let left_columns = if has_map { LEFT.max(area.width / 3) } else { area.width };
+    let mut top = vec![head(scene, theme, area.width)];
+    top.extend(addresses(scene, theme, area.width));
+    top.extend(notice(scene, theme, area));
+    let left = left_lines(scene, theme, left_columns.into());
+    let bottom = signal_lines(scene, theme, area.width);
     // The signals come last: on a low screen they are cut, on a high one the map grows.
-    let body = body.max(area.height.saturating_sub(top_rows + bottom_rows));
-    let rows = [1, addresses.len() as u16, notice.len() as u16, body].map(Constraint::Length);
-    let [title, places, warning, body, bottom_area] =
-        Layout::vertical(rows.into_iter().chain([Constraint::Fill(1)])).areas(area);
-    frame.render_widget(head(scene, theme, area.width), title);
-    frame.render_widget(Paragraph::new(addresses).style(theme.accent()), places);
-    frame.render_widget(Paragraph::new(notice).style(theme.bad()), warning);
-    let [left_area, map_area] =
-        Layout::horizontal([Constraint::Length(LEFT), Constraint::Fill(1)]).spacing(1).areas(body);
-    draw_sections(frame, left, left_area);
-    draw_map(frame, tracks, theme, map_area);
-    let cut = bottom.len().saturating_sub(usize::from(bottom_area.height.saturating_sub(1)));
-    let more = if cut == 0 { String::new() } else { format!("{cut} more rows on a higher screen") };
-    let block = theme.block("signals", &more);
-    frame.render_widget(Paragraph::new(bottom).block(block), bottom_area);
+    let top_rows = area.height.min(top.len() as u16);
+    let rest = area.height - top_rows;
+    let body_rows = rest.min(rest.saturating_sub(bottom.len() as u16).max(left.len() as u16));
+    let rows = [top_rows, body_rows, rest - body_rows].map(Constraint::Length);
+    let [top_area, body, bottom_area] = Layout::vertical(rows).areas(area);
+    // What has no row at all is told by who stands above it.
+    let below_left = if bottom_area.height == 0 { bottom.len() } else { 0 };
+    let below_top = if body.height == 0 { left.len() + below_left } else { 0 };
+    draw_lines(frame, top, below_top, top_area, theme);
+    let columns = [Constraint::Length(left_columns), Constraint::Fill(1)];
+    let [left_area, map_area] = Layout::horizontal(columns).spacing(1).areas(body);
+    draw_lines(frame, left, below_left, left_area, theme);
+    if has_map {
+        draw_map(frame, tracks, theme, map_area);
+    }
+    draw_lines(frame, bottom, 0, bottom_area, theme);
 }
 
-/// What went wrong, in some rows at most: the picture matters more.
-fn notice(scene: &Scene<'_>, width: u16) -> Vec<Line<'static>> {
-    let mut text = String::new();
-    if let Some(notice) = scene.notice {
-        wrap_at(&mut text, " ", notice, width.into());
+/// What happened last, in some rows at most: the picture matters more.
+fn notice(scene: &Scene<'_>, theme: Theme, area: Rect) -> Vec<Line<'static>> {
+    let columns = usize::from(area.width);
+    let rows_max = NOTICE_ROWS_MAX.min(usize::from(area.height) / 8).max(1);
+    let mut rows = rows_of(" ", &printable(scene.notice.unwrap_or_default()), columns);
+    if rows.len() > rows_max {
+        let rest = rows.split_off(rows_max - 1);
+        rows.push(fit_words(&format!(" {}", rest.join(" ").trim_start()), columns));
     }
-    text.lines().take(NOTICE_ROWS_MAX).map(|line| Line::raw(line.to_string())).collect()
+    rows.retain(|row| !row.trim().is_empty());
+    rows.into_iter().map(|row| Line::styled(row, theme.strong())).collect()
 }
 
-fn draw_sections(frame: &mut Frame<'_>, sections: Vec<(Block<'_>, Vec<Line<'_>>)>, area: Rect) {
-    let heights = sections.iter().map(|section| Constraint::Length(section.1.len() as u16 + 1));
-    let areas = Layout::vertical(heights).split(area);
-    for ((block, lines), area) in sections.into_iter().zip(areas.iter()) {
-        frame.render_widget(Paragraph::new(lines).block(block), *area);
+fn signal_lines(scene: &Scene<'_>, theme: Theme, width: u16) -> Vec<Line<'static>> {
+    let mut lines = signals(scene, theme, width);
+    if !lines.is_empty() {
+        lines.insert(0, theme.rule("signals", "", width.into()));
     }
+    lines
 }
 
 fn head(scene: &Scene<'_>, theme: Theme, width: u16) -> Line<'static> {
@@ -100,29 +109,31 @@ fn head(scene: &Scene<'_>, theme: Theme, width: u16) -> Line<'static> {
     line
 }
 
-fn left_sections(scene: &Scene<'_>, theme: Theme) -> Vec<(Block<'static>, Vec<Line<'static>>)> {
+fn left_lines(scene: &Scene<'_>, theme: Theme, width: usize) -> Vec<Line<'static>> {
     // Each line stands a column to the right of its title's beginning.
-    let columns = usize::from(LEFT) - 1;
-    let mut sections = Vec::new();
+    let columns = width.saturating_sub(1);
+    let mut all = Vec::new();
+    let mut section = |title: &str, more: &str, lines: Vec<Line<'static>>| {
+        all.push(theme.rule(title, more, width));
+        all.extend(lines.into_iter().map(|mut line| {
+            line.spans.insert(0, Span::raw(" "));
+            line
+        }));
+    };
     if let Some(control) = scene.stats.control() {
         let title = format!("{} every {} us", control.domain, control.period_ns / 1000);
-        sections.push((title, "", tables::cycle(scene, control, theme, columns)));
-        let times = "execution time, us";
-        sections.push(("nodes".into(), times, tables::nodes(scene, theme, columns)));
-        sections.push(("threads".into(), "", tables::threads(scene, theme, columns)));
+        section(&title, "", tables::cycle(scene, control, theme, columns));
+        section("nodes", "execution time, us", tables::nodes(scene, theme, columns));
+        section("threads", "", tables::threads(scene, theme, columns));
     }
     if !scene.services.is_empty() {
-        let rows = tables::services(scene, theme, columns);
-        sections.push(("services".into(), "restarts, last end", rows));
+        section("services", "restarts, last end", tables::services(scene, theme, columns));
     }
     let flows = tables::flows(scene, theme, columns);
     if !flows.is_empty() {
-        sections.push(("flows".into(), "now: under way, or waiting", flows));
+        section("flows", "now: under way, or waiting", flows);
     }
-    let section = |(title, more, lines): (String, &str, _)| {
-        (theme.block(&title, more).padding(Padding::left(1)), lines)
-    };
-    sections.into_iter().map(section).collect()
+    all
 }
 
 /// The ways of the tool through space, with the axes in a corner.
@@ -142,14 +153,14 @@ fn draw_map(frame: &mut Frame<'_>, tracks: &Tracks, theme: Theme, area: Rect) {
         // The last track, what the machine did, lies over those of what it was told.
         for (at, track) in tracks.iter().enumerate() {
             let points: Vec<_> = track.points.iter().copied().map(isometric).collect();
-            let color = if at + 1 == count { Color::Cyan } else { Color::DarkGray };
+            let color = if at + 1 == count { TEAL } else { GRAY };
             context.draw(&Points { coords: &points, color: theme.or_none(color) });
             context.layer();
         }
         if let Some((x, y)) = last {
             // A ring of dots: text would stand up to a whole cell beside the place.
             let radius = RING_DOTS * (window.right[1] - window.right[0]) / width;
-            context.draw(&Circle { x, y, radius, color: theme.or_none(Color::Yellow) });
+            context.draw(&Circle { x, y, radius, color: theme.or_none(MAGENTA) });
         }
     });
     frame.render_widget(canvas, area);
@@ -162,7 +173,7 @@ fn draw_axes(context: &mut Context<'_>, window: &Window, theme: Theme) {
     for (name, axis) in axes {
         let (along, over) = isometric(axis);
         let end = (right + along * length, up + over * length);
-        let color = theme.or_none(Color::DarkGray);
+        let color = theme.or_none(GRAY);
         context.draw(&Stroke::new(right, up, end.0, end.1, color));
         let tip = (right + along * length * 1.4, up + over * length * 1.4);
         context.print(tip.0, tip.1, Span::styled(name, theme.dim()));

@@ -4,6 +4,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use sinew_report::{Extent, SignalStats};
 
+use crate::fit::fit_words;
 use crate::scene::Scene;
 use crate::theme::Theme;
 
@@ -12,6 +13,9 @@ const NAME: usize = 28;
 
 /// Columns of a single number with its name.
 const CELL: usize = 40;
+
+/// Columns of one number of several, with its gap.
+const ROW_CELL: usize = 9;
 
 /// Words of states that somebody should look at.
 const ALARMING: [&str; 3] = ["fault", "expired", "lost"];
@@ -30,16 +34,13 @@ pub(crate) fn signals(scene: &Scene<'_>, theme: Theme, width: u16) -> Vec<Line<'
     for cells in single.chunks(columns) {
         lines.push(cells.iter().flat_map(|signal| cell(signal)).collect());
     }
-    lines.extend(numbers().filter(|signal| signal.values.len() > 1).map(row));
+    let several = numbers().filter(|signal| signal.values.len() > 1);
+    lines.extend(several.flat_map(|signal| rows(signal, width.into())));
     lines
 }
 
 fn name(signal: &SignalStats) -> String {
-    let full = format!("{}.{}", signal.node, signal.signal.name);
-    if full.chars().count() <= NAME - 2 {
-        return full;
-    }
-    full.chars().take(NAME - 3).chain(['…']).collect()
+    fit_words(&format!("{}.{}", signal.node, signal.signal.name), NAME - 2)
 }
 
 fn state(signal: &SignalStats, theme: Theme) -> Line<'static> {
@@ -63,12 +64,15 @@ fn cell(signal: &SignalStats) -> [Span<'static>; 2] {
     ]
 }
 
-fn row(signal: &SignalStats) -> Line<'static> {
-    let mut line = Line::from(format!(" {:<NAME$}", name(signal)));
-    for extent in &signal.values {
-        line.push_span(format!("{:>8} ", number(extent)));
-    }
-    line
+/// Its numbers, over several rows if it must be.
+fn rows(signal: &SignalStats, width: usize) -> Vec<Line<'static>> {
+    let in_a_row = (width.saturating_sub(NAME) / ROW_CELL).max(1);
+    let row = |(at, extents): (usize, &[Extent])| {
+        let name = if at == 0 { name(signal) } else { String::new() };
+        let numbers = extents.iter().map(|extent| format!("{:>8}", number(extent)));
+        Line::raw(format!(" {name:<NAME$}{}", numbers.collect::<Vec<_>>().join(" ")))
+    };
+    signal.values.chunks(in_a_row).enumerate().map(row).collect()
 }
 
 /// In eight columns: whole numbers without a point, others to four digits after it; what would not

@@ -6,6 +6,7 @@ use sinew_figures::short::{rate, short_span};
 use sinew_report::{NodeStats, ThreadStats};
 use sinew_runtime::run::ServiceState;
 
+use crate::fit::rows_of;
 use crate::rows::{Cell, Rows};
 use crate::scene::Scene;
 use crate::theme::Theme;
@@ -111,17 +112,16 @@ pub(super) fn services(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<L
 
 /// Where people find what services serve. Each to its last sign, over several rows if it must be:
 /// one that is cut leads nowhere.
-pub(super) fn addresses(scene: &Scene<'_>, width: u16) -> Vec<Line<'static>> {
+pub(super) fn addresses(scene: &Scene<'_>, theme: Theme, width: u16) -> Vec<Line<'static>> {
     let address = |(name, service): &(String, ServiceState)| {
-        service.address.as_ref().map(|at| format!(" {name}: {at}"))
+        service.address.as_ref().map(|at| format!("{name}: {at}"))
     };
-    let rows = |text: String| {
-        let signs: Vec<char> = text.chars().collect();
-        let rows = signs.chunks(usize::from(width.max(1))).map(|row| row.iter().collect());
-        rows.map(Line::raw::<String>).collect::<Vec<_>>()
-    };
-    let all = scene.services.iter().filter_map(address).flat_map(rows);
-    all.take(ADDRESS_ROWS_MAX).collect()
+    let rows = |text: String| rows_of(" ", &text, width.into());
+    let all: Vec<_> = scene.services.iter().filter_map(address).flat_map(rows).collect();
+    let more = (all.len() > ADDRESS_ROWS_MAX).then(|| " more addresses: 'sinew list'".to_owned());
+    let kept = if more.is_some() { ADDRESS_ROWS_MAX - 1 } else { ADDRESS_ROWS_MAX };
+    let lines = all.into_iter().take(kept).chain(more);
+    lines.map(|line| Line::styled(line, theme.accent())).collect()
 }
 
 /// A row for each flow node of all services: sources, which say what the world sees, before the
@@ -179,7 +179,7 @@ mod tests {
         };
         let stats = fixture::stats(1);
         let scene = Scene { services: &[("web".into(), service)], ..Scene::of("ping", &stats) };
-        flows(&scene, Theme { color: false }, 46).iter().map(Line::to_string).collect()
+        flows(&scene, Theme { color: false }, 48).iter().map(Line::to_string).collect()
     }
 
     fn node(name: &str, is_source: bool) -> NodeState {

@@ -7,14 +7,18 @@ use ratatui::style::{Color, Style};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::canvas::{Canvas, Context, Line as Stroke};
-use ratatui::widgets::{Block, Borders, Paragraph};
+use ratatui::widgets::{Block, Borders};
 use sinew_scope::{Capture, Captured, Doing, Scope, Sweep, columns, cursors, figures};
 
 use super::panes::pane;
 use super::scale::{Scale, color, number, seconds};
 use super::{Look, Pane};
+use crate::fit::draw_lines;
 use crate::rows::printable;
 use crate::theme::Theme;
+
+/// Dots across that the number of a trace takes: two columns and a gap.
+const NUMBER_DOTS: usize = 6;
 
 /// A longer name moves its line's figures to the right.
 const NAME_WIDTH_MAX: usize = 30;
@@ -36,17 +40,18 @@ pub(super) fn draw(
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    frame.render_widget(Line::styled(title(scope, capture, look), theme.strong()), head);
+    let line = |text: String, style| vec![Line::styled(text, style)];
+    draw_lines(frame, line(title(scope, capture, look), theme.strong()), 0, head, theme);
     match look.pane {
         Pane::Time => over_time(frame, body, scope, capture, look, theme),
         _ => pane(frame, body, capture, look, theme),
     }
     let width = capture.traces.iter().map(|it| it.trace.name.chars().count()).max().unwrap_or(0);
     let width = width.min(NAME_WIDTH_MAX);
-    let line = |at| legend_line(capture, at, width, look, theme);
-    let lines: Vec<_> = (0..capture.traces.len()).map(line).collect();
-    frame.render_widget(Paragraph::new(lines), names);
-    frame.render_widget(Line::styled(below(scope, capture, look), theme.dim()), foot);
+    let legend = |at| legend_line(capture, at, width, look, theme);
+    let lines = (0..capture.traces.len()).map(legend).collect();
+    draw_lines(frame, lines, 0, names, theme);
+    draw_lines(frame, line(below(scope, capture, look), theme.dim()), 0, foot, theme);
 }
 
 /// What it is doing.
@@ -157,14 +162,18 @@ fn over_time(
             if settings.sweep != Sweep::Roll {
                 let level = capture.traces.get(settings.trigger.trace);
                 let level = level.and_then(Scale::of).map(|it| it.part(settings.trigger.level));
-                level.iter().for_each(|y| dashed(context, *y, dots, theme));
+                level.iter().for_each(|y| dashed(context, *y, dots));
             }
             for (at, captured) in capture.traces.iter().enumerate() {
                 trace(context, captured, (capture.from_s, capture.until_s), dots, color(at, theme));
             }
+            context.layer();
+            for (at, captured) in capture.traces.iter().enumerate() {
+                name(context, captured, at, dots, theme);
+            }
             let upright = |part: f64| {
                 let x = part * dots as f64;
-                Stroke { x1: x, y1: 0.0, x2: x, y2: 1.0, color: theme.or_none(Color::Gray) }
+                Stroke { x1: x, y1: 0.0, x2: x, y2: 1.0, color: Color::Reset }
             };
             for part in look.cursors.iter().flat_map(|(at, _)| at) {
                 context.draw(&upright(*part));
@@ -199,8 +208,19 @@ fn trace(
     }
 }
 
-fn dashed(context: &mut Context<'_>, y: f64, dots: usize, theme: Theme) {
-    let color = theme.or_none(Color::Gray);
+/// The number of a trace where it ends: colours alone tell nothing on a screen without them. Each
+/// stands in columns of its own, so that none hides another.
+fn name(context: &mut Context<'_>, captured: &Captured, at: usize, dots: usize, theme: Theme) {
+    let last = captured.values.iter().rfind(|value| value.is_finite());
+    if let (Some(scale), Some(last)) = (Scale::of(captured), last) {
+        let number = format!("{}", at + 1);
+        let x = dots.saturating_sub((at + 1) * NUMBER_DOTS) as f64;
+        context.print(x, scale.part(*last), Line::styled(number, ink(at, theme)));
+    }
+}
+
+fn dashed(context: &mut Context<'_>, y: f64, dots: usize) {
+    let color = Color::Reset;
     for x in (0..dots).step_by(6) {
         let x1 = x as f64;
         context.draw(&Stroke { x1, y1: y, x2: x1 + 2.0, y2: y, color });

@@ -6,7 +6,6 @@ use ratatui::style::Color;
 use ratatui::symbols::Marker;
 use ratatui::text::Line;
 use ratatui::widgets::canvas::{Canvas, Line as Stroke, Points};
-use ratatui::widgets::{Paragraph, Wrap};
 use sinew_scope::{
     Capture, Captured, FrequencyResponse, FrequencySettings, NotShown, Spectrum, StepResponse,
     WITHIN, frequency_response, spectrum, step_of, step_response, xy,
@@ -15,6 +14,7 @@ use sinew_scope::{
 use super::keys::HELP;
 use super::scale::{Scale, color, number, seconds};
 use super::{Look, Pane};
+use crate::fit::{draw_lines, rows_of};
 use crate::rows::printable;
 use crate::theme::Theme;
 
@@ -37,19 +37,23 @@ pub(super) fn pane(
     match look.pane {
         Pane::Time => {}
         Pane::Help => {
-            let line = |(key, text): &(&str, &str)| Line::from(format!("  {key:<12} {text}"));
-            frame.render_widget(Paragraph::new(HELP.iter().map(line).collect::<Vec<_>>()), area);
+            let rows = |(key, text): &(&str, &str)| {
+                rows_of(&format!("  {key:<12} "), text, area.width.into())
+            };
+            let lines = HELP.iter().flat_map(rows).map(Line::raw).collect();
+            draw_lines(frame, lines, 0, area, theme);
         }
         Pane::Xy => draw_xy(frame, area, first, chosen, theme),
         Pane::Spectrum => {
             let found = spectrum(chosen);
             let text = spectrum_text(chosen, &found);
             let points = found.map(|it| log_points(&it)).unwrap_or_default();
-            picture(frame, area, text, &[(points, color(look.chosen, theme))]);
+            picture(frame, area, text, &[(points, color(look.chosen, theme))], theme);
         }
         Pane::Step => {
             let found = step(capture, first, chosen, look.chosen);
-            frame.render_widget(wrapped(step_lines(chosen, &found)), area);
+            let text = wrapped(&step_lines(chosen, &found), area.width);
+            draw_lines(frame, text, 0, area, theme);
         }
         Pane::Bode => draw_bode(frame, area, first, chosen, theme),
     }
@@ -58,7 +62,7 @@ pub(super) fn pane(
 fn draw_xy(frame: &mut Frame<'_>, area: Rect, x: &Captured, y: &Captured, theme: Theme) {
     let pairs: Vec<_> = xy(x, y).into_iter().flatten().collect();
     let text = format!("{} over {}", printable(&y.trace.title()), printable(&x.trace.title()));
-    picture(frame, area, vec![text], &[(pairs, color(0, theme))]);
+    picture(frame, area, vec![text], &[(pairs, color(0, theme))], theme);
 }
 
 /// Lines of text, and below them pictures side by side, each scaled to its points.
@@ -67,15 +71,16 @@ fn picture(
     area: Rect,
     text: Vec<String>,
     pictures: &[(Vec<(f64, f64)>, Color)],
+    theme: Theme,
 ) {
-    let lines = u16::try_from(text.len()).unwrap_or(u16::MAX);
-    let [head, body] =
-        Layout::vertical([Constraint::Length(lines), Constraint::Fill(1)]).areas(area);
-    let text = wrapped(text.into_iter().map(Line::from).collect());
+    let text = wrapped(&text, area.width);
     if pictures.iter().all(|(points, _)| points.is_empty()) {
-        return frame.render_widget(text, area);
+        return draw_lines(frame, text, 0, area, theme);
     }
-    frame.render_widget(text, head);
+    let rows = area.height.min(text.len() as u16);
+    let [head, body] =
+        Layout::vertical([Constraint::Length(rows), Constraint::Fill(1)]).areas(area);
+    draw_lines(frame, text, 0, head, theme);
     let areas = Layout::horizontal(vec![Constraint::Fill(1); pictures.len()]).split(body);
     for ((points, color), area) in pictures.iter().zip(areas.iter()) {
         let bounds = |of: fn(&(f64, f64)) -> f64| {
@@ -103,8 +108,8 @@ fn picture(
     }
 }
 
-fn wrapped(lines: Vec<Line<'_>>) -> Paragraph<'_> {
-    Paragraph::new(lines).wrap(Wrap { trim: false })
+fn wrapped(text: &[String], width: u16) -> Vec<Line<'static>> {
+    text.iter().flat_map(|line| rows_of("", line, width.into())).map(Line::raw).collect()
 }
 
 fn spectrum_text(chosen: &Captured, found: &Result<Spectrum, NotShown>) -> Vec<String> {
@@ -150,12 +155,12 @@ fn step(
     step_response(chosen, begin_s, WITHIN)
 }
 
-fn step_lines(chosen: &Captured, found: &Result<StepResponse, NotShown>) -> Vec<Line<'static>> {
+fn step_lines(chosen: &Captured, found: &Result<StepResponse, NotShown>) -> Vec<String> {
     let unit = &chosen.trace.unit;
     let value = |value| printable(&format!("{} {unit}", number(value)));
-    let head = Line::from(format!("step response of {}", printable(&chosen.trace.title())));
+    let head = format!("step response of {}", printable(&chosen.trace.title()));
     let rows = match found {
-        Err(why) => return vec![head, Line::from(why.to_string())],
+        Err(why) => return vec![head, why.to_string()],
         Ok(found) => [
             ("begins at".into(), seconds(found.begin_s)),
             ("from".into(), value(found.initial)),
@@ -169,7 +174,7 @@ fn step_lines(chosen: &Captured, found: &Result<StepResponse, NotShown>) -> Vec<
             ),
         ],
     };
-    let line = |(what, text): (String, String)| Line::from(format!("  {what:<22} {text}"));
+    let line = |(what, text): (String, String)| format!("  {what:<22} {text}");
     [head].into_iter().chain(rows.into_iter().map(line)).collect()
 }
 
@@ -180,7 +185,7 @@ fn draw_bode(frame: &mut Frame<'_>, area: Rect, input: &Captured, output: &Captu
         Ok(found) => found,
         Err(why) => {
             let text = vec![head, why.to_string()];
-            return picture(frame, area, text, &[]);
+            return picture(frame, area, text, &[], theme);
         }
     };
     let curve = |of: fn(&sinew_scope::FrequencyPoint) -> f64| -> Vec<(f64, f64)> {
@@ -190,7 +195,8 @@ fn draw_bode(frame: &mut Frame<'_>, area: Rect, input: &Captured, output: &Captu
     let (gain, phase) = (curve(|point| point.gain_db), curve(|point| point.phase_deg));
     let [extents, range] = extents(&found, &gain, &phase);
     let text = vec![head, extents, range];
-    picture(frame, area, text, &[(gain, color(0, theme)), (phase, color(1, theme))]);
+    let pictures = [(gain, color(0, theme)), (phase, color(1, theme))];
+    picture(frame, area, text, &pictures, theme);
 }
 
 fn extents(found: &FrequencyResponse, gain: &[(f64, f64)], phase: &[(f64, f64)]) -> [String; 2] {
@@ -203,7 +209,7 @@ fn extents(found: &FrequencyResponse, gain: &[(f64, f64)], phase: &[(f64, f64)])
     let (from, until) = (hz(gain.first()), hz(gain.last()));
     let (shown, all) = (gain.len(), found.points.len());
     [
-        format!("gain {} dB, phase {} deg", over(gain), over(phase)),
+        format!("left gain {} dB, right phase {} deg", over(gain), over(phase)),
         format!("{from} to {until} Hz (log), {shown} of {all} frequencies"),
     ]
 }

@@ -3,11 +3,10 @@
 use ratatui::style::Color;
 use sinew_scope::{Captured, figures};
 
-use crate::theme::Theme;
+use crate::theme::{BLUE, BROWN, GREEN, MAGENTA, RED, TEAL, Theme};
 
-/// Colours of traces; their numbers say the same.
-const COLORS: [Color; 6] =
-    [Color::Green, Color::Yellow, Color::Cyan, Color::Magenta, Color::Blue, Color::Red];
+/// Colours of traces; the numbers at their ends say the same.
+const COLORS: [Color; 6] = [GREEN, BROWN, TEAL, MAGENTA, BLUE, RED];
 
 /// Room above and below a trace, as part of its extent.
 const MARGIN: f64 = 0.05;

@@ -46,6 +46,22 @@ fn a_screen_of_80_by_24_has_picture_scale_and_keys() {
 }
 
 #[test]
+fn a_small_screen_marks_what_it_cuts_and_a_trace_has_its_number_in_the_picture() {
+    let scope = scope();
+    let mut look = Look { graph: "g".into(), ..Look::default() };
+    let text = drawn(&scope, &look, (80, 24));
+    let in_picture =
+        |text: &str| text.lines().skip(2).take(19).any(|row| row.trim_end().ends_with('1'));
+    assert!(in_picture(&text), "{text}");
+    let text = drawn(&scope, &look, (30, 10));
+    assert!(text.lines().any(|row| row.starts_with(">[1] a.x_v") && row.ends_with('…')), "{text}");
+    look.pane = Pane::Help;
+    let text = drawn(&scope, &look, (40, 10));
+    assert!(text.contains("\n… ") && text.contains(" more rows on a higher"), "{text}");
+    assert!(text.contains("window;\n               with cursors: move one\n"), "{text}");
+}
+
+#[test]
 fn a_core_that_stands_is_said_on_top_and_below_until_somebody_looks_closer() {
     let scope = scope();
     let silence = Some("the core has stopped: faulted".to_owned());

@@ -214,6 +214,20 @@ fn what_does_not_fit_can_be_scrolled_to() {
 }
 
 #[test]
+fn nothing_is_cut_or_covered_without_a_mark() {
+    let (text, _) = picture(40, 10, true, 0);
+    assert!(text.starts_with("arm  running  1…  arrows scroll, q quits\n"), "{text}");
+    assert!(text.contains("control  realtime  running     4712  1 …\n"), "{text}");
+    let (text, _) = picture(30, 60, true, 0);
+    assert!(
+        text.contains("\n    starts again in 0.4 s;\n    last: was ended by signal\n"),
+        "{text}"
+    );
+    let is_cut = |line: &str| line.contains("  camera    ") && line.ends_with('…');
+    assert!(text.lines().any(is_cut), "{text}");
+}
+
+#[test]
 fn no_color_means_none() {
     let (_, colors) = picture(120, 40, false, 0);
     assert!(colors.iter().all(|color| *color == Color::Reset));

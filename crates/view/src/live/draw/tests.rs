@@ -1,5 +1,6 @@
 //! The picture on a terminal that is only memory.
 
+use ratatui::style::Color;
 use sinew_control::status::DomainState;
 use sinew_core::privileges::{Asked, Obtained};
 use sinew_report::fixture;
@@ -86,8 +87,8 @@ fn everything_that_matters_is_on_a_small_terminal() {
 fn an_address_is_never_cut() {
     for width in [30, 60, 80, 200] {
         let (text, _) = picture(width, 24, true);
-        let rows: String = text.lines().skip(1).take(3).collect();
-        assert!(rows.contains(&format!("log: {ADDRESS}")), "{width}:\n{text}");
+        let rows: String = text.lines().skip(1).take(4).map(str::trim).collect();
+        assert!(rows.replace(' ', "").contains(&format!("log:{ADDRESS}")), "{width}:\n{text}");
     }
 }
 
@@ -108,7 +109,32 @@ fn a_notice_takes_the_rows_it_needs_up_to_three() {
     assert_eq!((words(rows[2]), words(rows[3]), words(rows[4])), (16, 14, 0), "{text}");
     assert!(rows[4].starts_with(" control every"), "{text}");
     let (text, _) = picture_with(Some(&notice.repeat(9)), 80, 24, true);
-    assert!(text.lines().nth(5).is_some_and(|row| row.starts_with(" control every")), "{text}");
+    let rows: Vec<_> = text.lines().collect();
+    assert!(rows[4].ends_with('…') && rows[5].starts_with(" control every"), "{text}");
+}
+
+#[test]
+fn what_a_screen_does_not_show_is_counted() {
+    // Two rows of signals and their title; a screen of 40x10 shows the times of cycles at most.
+    for (width, height) in [(80, 20), (40, 10), (80, 3)] {
+        let (text, _) = picture(width, height, true);
+        let last = text.lines().last().unwrap_or_default();
+        assert!(last.starts_with("… ") && last.contains(" more row"), "{width}x{height}:\n{text}");
+    }
+    for (width, height) in [(80, 40), (200, 60)] {
+        let (text, _) = picture(width, height, true);
+        assert!(!text.contains("more row") && text.contains("drives.brake"), "{text}");
+    }
+}
+
+#[test]
+fn a_narrow_screen_has_no_map_and_marks_what_it_cuts() {
+    let (text, _) = picture(40, 30, true);
+    assert!(!text.contains("mm across"), "{text}");
+    let cut = text.lines().find(|line| line.starts_with(" cycle lat")).expect("a row");
+    assert!(cut.ends_with('…'), "{text}");
+    let (text, _) = picture(200, 60, true);
+    assert!(text.contains("mm across") && !text.contains('…'), "{text}");
 }
 
 #[test]
