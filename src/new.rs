@@ -10,20 +10,20 @@ use serde_json::json;
 
 use crate::answer::{BAD_REQUEST, print, refuse};
 
-/// Make a crate for a machine of your own: a node of each sort, a message, a graph, tests.
+/// Create a crate for a machine of your own: a node of each sort, a message, a graph, tests.
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct NewArgs {
-    /// Name of the crate, its program and its graph; the folder of this name is made here
+    /// Name of the crate, its program and its graph. A folder of this name is created here
     #[arg(value_name = "NAME")]
     name: String,
-    /// Sinew's crates are those of this checkout; else of the one this program was built from
+    /// Use Sinew's crates from this checkout. Default: the one that this program was built from
     #[arg(long, value_name = "DIR", conflicts_with = "git")]
     path: Option<PathBuf>,
-    /// Sinew's crates are those of this git repository
+    /// Use Sinew's crates from this git repository
     #[arg(long, value_name = "URL")]
     git: Option<String>,
-    /// Prints one JSON object: the folder and its files
+    /// Print one JSON object: the folder and its files
     #[arg(long)]
     json: bool,
 }
@@ -34,10 +34,10 @@ Examples:
   sinew new my_machine --path ~/src/sinew
   sinew new my_machine --git https://example.com/sinew.git
 
-Sinew is in no registry: the crate depends on it by a path or by git. Nothing that is there is
-overwritten, and if a file cannot be written the folder is removed again.
+Sinew is not in a registry: the crate depends on it by a path or by git. 'sinew new' overwrites
+nothing. If it cannot write a file, it removes the folder again.
 
-Exit status: 0 good, 2 bad name, the folder is there, or it cannot be written.";
+Exit status: 0 good, 2 bad name, or the folder exists or cannot be written.";
 
 /// The name of the template, in whose place the new one goes.
 const TEMPLATE: &str = "my_machine";

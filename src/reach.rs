@@ -17,8 +17,8 @@ use crate::answer::{BAD_REQUEST, FAULTED, refuse};
 /// Which run is meant.
 #[derive(Args, Debug)]
 pub(crate) struct Wanted {
-    /// Process or graph of the run, of a graph with hosts GRAPH@HOST; may be left out if there is
-    /// only one
+    /// Process number or graph of the run; with hosts GRAPH@HOST. May be left out if there is only
+    /// one run
     #[arg(value_name = "RUN")]
     run: Option<String>,
 }

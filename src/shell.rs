@@ -10,7 +10,7 @@ use clap_complete::{Shell, generate};
 
 use crate::answer::{BAD_REQUEST, print, refuse};
 
-/// Print what a shell needs to complete commands, options and their values.
+/// Print the completion script of a shell.
 #[derive(Args, Debug)]
 #[command(after_help = COMPLETIONS)]
 pub(crate) struct CompletionsArgs {
@@ -30,7 +30,7 @@ Exit status: 0 good, 2 there is no such shell.";
 #[derive(Args, Debug)]
 #[command(after_help = MAN)]
 pub(crate) struct ManArgs {
-    /// The folder; it is made. Pages that are there are written anew.
+    /// The folder; it is created if missing. Pages in it are overwritten.
     folder: PathBuf,
 }
 

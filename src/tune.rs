@@ -18,11 +18,11 @@ use crate::load::{LoadError, load_part, this_machine};
 use crate::part::PartArgs;
 use crate::progress::Bar;
 
-/// Measure which shape suits the links between your CPUs, and keep it for the next runs.
+/// Measure which layout of links is fastest between your CPUs, and keep it for the next runs.
 ///
-/// Between two CPUs both layouts of a queue, several ways to poll, and two ways to move cache lines
-/// are tried, in turns with the default. What is faster beyond doubt is chosen. It takes seconds,
-/// and the CPUs should have nothing else to do meanwhile.
+/// For each pair of CPUs, tune tries both layouts of a queue, several ways to poll, and two ways to
+/// move cache lines, in turns with the default. It chooses what is faster beyond doubt. This takes
+/// some seconds. Run nothing else on these CPUs meanwhile.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TuneArgs {
@@ -34,7 +34,7 @@ pub(crate) struct TuneArgs {
     /// Measure all pairs of these CPUs, such as 0,1 or 2-4
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
-    /// Measure for about two seconds a pair, with wider intervals
+    /// Measure about two seconds for each pair; the intervals are wider
     #[arg(long)]
     quick: bool,
     /// Write the profile to this file instead of the one in your cache folder
@@ -53,8 +53,8 @@ Examples:
   sinew run --profile-machine machine.json graphs/arm/arm.yaml
   sinew tune --quick --json | jq '.profile.pairs[].short.chosen'
 
-Exit status: 0 good, 1 a pair could not be measured or the profile not be written, 2 bad request
-or spec.";
+Exit status: 0 good, 1 a pair could not be measured or the profile could not be written, 2 bad
+request or spec.";
 
 /// Most pairs that are measured if none are named: a minute.
 const UNNAMED_MAX: usize = 8;
