@@ -129,8 +129,8 @@ fn execution_times(
     }
     let seconds = args.watch.as_secs_f64();
     say(&format!(
-        "running the graph as it is for {seconds} s, and in the end as it would be: its actuators \
-         move"
+        "running the graph as it is for {seconds} s, and at the end as recommended: its actuators \
+            move"
     ));
     let request = RunRequest::new(loaded.spec.clone(), loaded.plan.clone());
     observe(request, args.watch, session).map(ExecutionTimes::Observed).map_err(cannot_run)
@@ -198,7 +198,8 @@ fn apply(
     let there = args.file.canonicalize().map_err(cannot)?;
     if fs::read(&there).map_err(cannot)? != read.as_bytes() {
         return Err(format!(
-            "'{file}' was changed while it was measured, and is left so; ask again"
+            "'{file}' was edited during the measurement, so nothing was written; run 'sinew \
+                advise' again"
         ));
     }
     replace(&there, &advice.text).map_err(cannot)?;
@@ -232,7 +233,7 @@ pub(crate) fn changed(receipt: Option<&Path>, loaded: &Loaded) -> Result<Vec<Str
     let mut all: Vec<_> =
         receipt.differences(&loaded.plan, &Machine::read()).into_iter().map(say).collect();
     if !all.is_empty() {
-        all.push("ask 'sinew advise' again".into());
+        all.push("run 'sinew advise' again".into());
     }
     Ok(all)
 }
@@ -261,7 +262,7 @@ fn verdict(advice: &Advice) -> String {
     let mut text = String::new();
     match choice.chosen {
         None => {
-            text += "no alternative is shown to keep what the graph requires\n";
+            text += "no alternative was shown to keep what the graph requires\n";
             choice.contradictions.iter().for_each(|it| text += &format!("  - {it}\n"));
         }
         Some(0) => text += "advice: the graph stays as it is\n",

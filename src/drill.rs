@@ -190,7 +190,10 @@ fn beside(nodes: &Kinds, cpus: &[u32]) -> Option<(run::RunRequest, Vec<Drill>)> 
             Some((graph, drills))
         }
         Err(why) => {
-            say(&format!("note: no service is flooded, no disk filled: {why}"));
+            say(&format!(
+                "note: the drills that flood a service or fill a disk are left out: \
+                {why}"
+            ));
             None
         }
     }
@@ -201,7 +204,7 @@ fn choose(args: &DrillArgs, plan: &Plan) -> Result<Vec<Drill>, String> {
         return Ok(vec![]);
     }
     if plan.domains.iter().all(|domain| domain.realtime().is_none()) {
-        return Err("this graph has no realtime domain; give one with a core to strike".into());
+        return Err("this graph has no realtime domain; name a graph with a core".into());
     }
     let drills = Only::parse(&args.only, plan)?.pick(all(plan), plan)?;
     Ok(if args.quick { short(drills, plan) } else { drills })

@@ -113,7 +113,7 @@ fn print_missed(count: u64, json: bool) -> io::Result<()> {
     let mut out = stdout().lock();
     match json {
         true => writeln!(out, "{}", json!({ "missed": count }))?,
-        false => writeln!(out, "({count} events before are kept no more)")?,
+        false => writeln!(out, "({count} earlier events are no longer kept)")?,
     }
     out.flush()
 }

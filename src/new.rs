@@ -161,12 +161,12 @@ fn make(args: &NewArgs) -> Result<(), String> {
     // That it is there is known by making it: nothing can come in between.
     fs::create_dir(name).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            format!("'{name}' is there already, and is left as it is; give another name")
+            format!("'{name}' exists already and is not changed; give another name")
         }
         _ => format!("cannot make the folder '{name}': {error}"),
     })?;
     write(Path::new(name), name, &source).map_err(|why| match fs::remove_dir_all(name) {
-        Ok(()) => format!("{why}; the folder '{name}' is removed again"),
+        Ok(()) => format!("{why}; the folder '{name}' was removed again"),
         Err(error) => format!("{why}; and cannot remove the folder '{name}': {error}"),
     })
 }
@@ -175,7 +175,7 @@ fn make(args: &NewArgs) -> Result<(), String> {
 fn check(name: &str) -> Result<(), String> {
     let is_known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let wrong = if name.contains(['/', '\\']) || name == "." || name == ".." {
-        "a name without a path: the folder is made where you are"
+        "a name without a path: the folder is created in the current folder"
     } else if !name.starts_with(|first: char| first.is_ascii_alphabetic())
         || !name.chars().all(is_known)
     {
@@ -183,9 +183,9 @@ fn check(name: &str) -> Result<(), String> {
     } else if name.len() > NAME_MAX {
         "at most 64 characters"
     } else if TAKEN.contains(&name) {
-        "no word of Rust or cargo"
+        "a name that is not a word of Rust or cargo"
     } else if FILES.iter().any(|(file, text)| *file == "Cargo.lock" && is_locked(text, name)) {
-        "no crate that it depends on itself"
+        "a name that no crate has on which it depends"
     } else {
         return Ok(());
     };
@@ -217,16 +217,16 @@ fn source(args: &NewArgs) -> Result<Source, String> {
     if !manifest.contains("\nname = \"sinew\"\n") {
         let folder = folder.display();
         return Err(match args.path {
-            Some(_) => format!("--path: '{folder}' is no checkout of Sinew; name its folder"),
+            Some(_) => format!("--path: '{folder}' is not a checkout of Sinew; name its folder"),
             None => format!(
-                "the checkout that this program was built from, '{folder}', is not there; say \
-                 where Sinew's crates are by --path DIR or --git URL"
+                "the checkout that this program was built from, '{folder}', does not exist; say \
+                    where Sinew's crates are with --path DIR or --git URL"
             ),
         });
     }
     let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
     let Some(text) = folder.to_str() else {
-        return Err(format!("the path '{}' is no UTF-8, as Cargo.toml must be", folder.display()));
+        return Err(format!("the path '{}' is not UTF-8, as Cargo.toml must be", folder.display()));
     };
     let quoted = quoted(text);
     Ok(Source::Path(format!("path = {}", &quoted[..quoted.len() - 1])))
@@ -277,10 +277,10 @@ mod tests {
             ("a\"b", "a letter"),
             ("a/b", "without a path"),
             ("..", "without a path"),
-            ("fn", "no word of Rust"),
-            ("deps", "no word of Rust"),
-            ("sinew-core", "depends on itself"),
-            ("serde", "depends on itself"),
+            ("fn", "not a word of Rust"),
+            ("deps", "not a word of Rust"),
+            ("sinew-core", "no crate has on which it depends"),
+            ("serde", "no crate has on which it depends"),
             (&"x".repeat(65), "64 characters"),
         ];
         for (name, expected) in rows {

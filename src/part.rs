@@ -25,7 +25,7 @@ impl PartArgs {
     pub(crate) fn speaks_of(&self, graph: Option<&PathBuf>) -> Result<(), String> {
         match graph.is_some() || (self.set.is_empty() && self.host.is_none()) {
             true => Ok(()),
-            false => Err("--set and --host speak of a graph; name its file".into()),
+            false => Err("--set and --host need a graph; name its file".into()),
         }
     }
 }

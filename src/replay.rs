@@ -15,6 +15,7 @@ use clap::Args;
 use sinew_recording::recording::Recording;
 use sinew_recording::replay::{Changes, Graphs, Player, Refused, ReplayReport, Until};
 use sinew_runtime::Kinds;
+use sinew_spec::decimal_comma;
 
 use self::pace::Pace;
 use self::page::Page;
@@ -99,7 +100,10 @@ fn speed(text: &str) -> Result<Speed, String> {
         return Ok(Speed::Max);
     }
     let times = text.parse().ok().filter(|times: &f64| times.is_finite() && *times > 0.0);
-    times.map(Speed::Times).ok_or_else(|| "expected a number above 0, or max".into())
+    times.map(Speed::Times).ok_or_else(|| {
+        decimal_comma(text, |point| speed(point).is_ok())
+            .unwrap_or_else(|| "expected a number above 0, or max".into())
+    })
 }
 
 fn until(text: &str) -> Result<Until, String> {
@@ -131,8 +135,8 @@ fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
         return several::merge_into(to, &args.files, args.json, nodes, &stop);
     }
     let [file] = &args.files[..] else {
-        let text =
-            "a replay is of one recording; to merge those of several hosts add '--merge FILE'";
+        let text = "a replay takes one recording; to merge the recordings of several hosts add '--merge \
+                FILE'";
         return Err(LoadError::Request(text.into()));
     };
     let recording = Recording::open(file).map_err(LoadError::Request)?;

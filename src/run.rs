@@ -111,7 +111,7 @@ struct Session {
     neighbours: Neighbours,
     systemd: Option<Systemd>,
     edits: Option<Edits>,
-    /// Why standard output takes no more.
+    /// Why standard output was closed.
     closed: Option<io::Error>,
 }
 
@@ -251,7 +251,7 @@ impl Session {
             if let Err(error) = self.refresh(elapsed_s) {
                 self.audience.view = View::none();
                 self.closed = Some(error);
-                self.run.stop_for("standard output takes no more");
+                self.run.stop_for("standard output was closed");
                 nap = Duration::ZERO;
             }
         }

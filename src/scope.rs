@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ScopeArgs) -> ExitCode {
 fn carry_out(args: &ScopeArgs) -> Result<ExitCode, Failure> {
     let on_screen = !args.is_answered_once();
     if on_screen && !stdout().is_terminal() {
-        let text = "standard output is no terminal; ask for one capture with --once, --for, \
+        let text = "standard output is not a terminal; ask for one capture with --once, --for, \
                     --csv, --mcap or --json";
         return Err(Failure::request(text.into()));
     }
@@ -86,8 +86,8 @@ impl Chosen {
         let output = one(pair.map(|pair| pair[1].as_str()))?;
         let trigger = one(args.trigger().map_err(Failure::request)?.map(|it| it.0).as_deref())?;
         if traces.is_empty() {
-            let text = "name what to look at, such as NODE.SIGNAL or NODE.PORT; 'sinew scope \
-                        --list' says what there is";
+            let text = "name what to show, such as NODE.SIGNAL or NODE.PORT; 'sinew scope --list' \
+                lists the names";
             return Err(Failure::request(text.into()));
         }
         Ok(Chosen { traces, input, output, trigger })

@@ -215,7 +215,7 @@ fn obey(mut orders: Connection, held: &Mutex<Option<TapPacket>>) {
             "q" | "quit" => break,
             "" => continue,
             other => {
-                say(&format!("'{}' is no order; expected {KEYS}", printable(other)));
+                say(&format!("'{}' is not a command; expected {KEYS}", printable(other)));
                 continue;
             }
         };

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &TopArgs) -> ExitCode {
 
 fn carry_out(args: &TopArgs) -> Result<ExitCode, Failure> {
     if !args.once && !stdout().is_terminal() {
-        let text = "standard output is no terminal; print the tables with --once";
+        let text = "standard output is not a terminal; print the tables with --once";
         return Err(Failure::request(text.into()));
     }
     let run = args.run.reach()?;

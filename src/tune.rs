@@ -77,8 +77,8 @@ pub(crate) fn run(arguments: &TuneArgs, nodes: &Kinds) -> ExitCode {
     };
     for run in runs() {
         say(&format!(
-            "warning: process {0} is a run of sinew, and what it does on these CPUs is measured \
-             too; 'sinew stop {0}', and measure again",
+            "warning: process {0} is a run of sinew and disturbs the measurement on these CPUs; \
+                stop it with 'sinew stop {0}', and measure again",
             run.pid
         ));
     }
@@ -145,8 +145,8 @@ fn pairs(arguments: &TuneArgs, nodes: &Kinds) -> Result<(Pairs, Pairs), LoadErro
     let machine = this_machine()?;
     if let [cpu] = machine.cpus[..] {
         return Err(LoadError::Request(format!(
-            "nothing is measured: this process has CPU {cpu} alone, and both sides of a link poll; \
-             give it two CPUs"
+            "nothing is measured: this process may use CPU {cpu} only, and both sides of a link \
+                poll; give it two CPUs"
         )));
     }
     if let Some(graph) = &arguments.graph {
@@ -184,15 +184,15 @@ fn within(pairs: usize) -> Result<(), LoadError> {
 
 fn none_in(graph: &Path) -> String {
     format!(
-        "{}: nothing is measured: no link of it lies in memory, without a lock, between threads of \
-         the core with CPUs of their own; name CPUs with --cpus",
+        "{}: nothing is measured: it has no lock-free link in memory between threads of the core \
+            that have CPUs of their own; name CPUs with --cpus",
         graph.display()
     )
 }
 
 /// The CPUs of a list, of those that there are.
 fn named(list: &str, there: &[u32]) -> Result<Vec<u32>, String> {
-    let bad = || format!("--cpus: '{list}' is no list of CPUs; write them such as 0,1 or 2-4");
+    let bad = || format!("--cpus: '{list}' is not a list of CPUs; write it as 0,1 or 2-4");
     let found = cpus::parse(list).filter(|found| !found.is_empty()).ok_or_else(bad)?;
     match found.iter().find(|cpu| !there.contains(cpu)) {
         Some(cpu) => Err(format!(
@@ -214,7 +214,7 @@ mod tests {
         let wrong = |list| named(list, &[0, 1]).expect_err("a bad list");
         assert!(wrong("0,9").contains("CPU 9 does not exist or may not be used; this process has"));
         assert!(wrong("1,1").contains("'1,1' is one CPU; name two CPUs"));
-        assert!(wrong("x").contains("'x' is no list of CPUs") && wrong("").contains("no list"));
+        assert!(wrong("x").contains("'x' is not a list of CPUs") && wrong("").contains("no list"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use sinew_lab::compare::{
     CannotCompare, Comparison, Input, ROUNDS_MIN, Shift, Turns, read, to_page, to_text,
 };
 use sinew_lab::rounds::Session;
+use sinew_spec::decimal_comma;
 
 use super::ROUNDS_MAX;
 use super::output::Outputs;
@@ -114,7 +115,7 @@ fn compare(args: &CompareArgs) -> Result<Comparison, CannotCompare> {
             ];
             if let Some((option, _)) = unused.iter().find(|(_, given)| *given) {
                 return Err(CannotCompare(format!(
-                    "{option} is for programs; reports hold what they hold: leave it out"
+                    "{option} is for programs only; leave it out with reports"
                 )));
             }
             Comparison::of_reports([old_name, new_name], [&old, &new], threshold)
@@ -137,7 +138,7 @@ fn compare(args: &CompareArgs) -> Result<Comparison, CannotCompare> {
             let is = |is_program| if is_program { "a program" } else { "a report" };
             let is_program = matches!(old, Input::Program(_));
             Err(CannotCompare(format!(
-                "'{old_name}' is {} and '{new_name}' {}; expected two of one sort",
+                "'{old_name}' is {} and '{new_name}' {}; expected two programs or two reports",
                 is(is_program),
                 is(!is_program)
             )))
@@ -150,7 +151,8 @@ fn share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok());
     match number {
         Some(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
-        _ => Err("expected a number above 0 and below 100 with %: 5%".into()),
+        _ => Err(decimal_comma(text, |point| share(point).is_ok())
+            .unwrap_or_else(|| "expected a number above 0 and below 100 with %: 5%".into())),
     }
 }
 
@@ -162,6 +164,7 @@ mod tests {
     fn a_threshold_is_a_number_with_percent() {
         assert_eq!(share("5%"), Ok(0.05));
         assert_eq!(share("2.5 %"), Ok(0.025));
+        assert!(share("2,5%").unwrap_err().starts_with("write 2.5%: "));
         for bad in ["", "5", "%", "0%", "-1%", "100%", "NaN%", "inf%", "5%%"] {
             assert!(share(bad).is_err(), "{bad}");
         }

@@ -7,9 +7,11 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use sinew_control::traces::RunLayout;
 use sinew_scope::{ScopeSettings, Slope, Sweep, Trigger, WITHIN};
+use sinew_spec::decimal_comma;
 
 use super::Chosen;
 use crate::duration::duration;
+use crate::number::number;
 
 /// Show numbers of the core cycle by cycle: signals of nodes, and messages at their ports.
 ///
@@ -39,14 +41,16 @@ pub(crate) struct ScopeArgs {
         value_parser = PossibleValuesParser::new(Slope::ALL.map(|(_, word)| word)))]
     slope: Option<String>,
     /// The trigger's level, in its unit
-    #[arg(long, requires = "trigger", value_name = "NUMBER", allow_hyphen_values = true)]
+    #[arg(long, requires = "trigger", value_name = "NUMBER", value_parser = number,
+        allow_hyphen_values = true)]
     level: Option<f64>,
     /// How far the trigger must go back before the next one, in its unit
     #[arg(
         long,
         requires = "trigger",
         value_name = "NUMBER",
-        default_value_t = 0.0,
+        value_parser = number,
+        default_value = "0",
         allow_hyphen_values = true
     )]
     hysteresis: f64,
@@ -54,7 +58,8 @@ pub(crate) struct ScopeArgs {
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent,
         allow_hyphen_values = true)]
     pre: f64,
-    /// What a capture waits for
+    /// What a capture waits for: nothing (roll), the trigger or not (auto), the trigger (normal), the
+    /// trigger once (single)
     #[arg(long, value_name = "WORD",
         value_parser = PossibleValuesParser::new(Sweep::ALL.map(|(_, word)| word)))]
     sweep: Option<String>,
@@ -91,7 +96,8 @@ pub(crate) struct ScopeArgs {
     #[arg(long, value_name = "CYCLES", requires = "bode")]
     pub(super) segment: Option<usize>,
     /// Frequencies of --bode with less coherence than this are not shown
-    #[arg(long, value_name = "PART", default_value_t = 0.9, requires = "bode")]
+    #[arg(long, value_name = "PART", value_parser = number, default_value = "0.9",
+        requires = "bode")]
     pub(super) coherence: f64,
     /// Add the spectrum of each number
     #[arg(long)]
@@ -145,8 +151,8 @@ impl ScopeArgs {
         let (name, rest) = text.split_at(at);
         let slope = if rest.starts_with('>') { Slope::Rising } else { Slope::Falling };
         let level = rest[1..].trim();
-        let level = level.parse().map_err(|_| {
-            format!("--trigger: '{level}' is no number; expected such as 'NODE.SIGNAL > 0.5'")
+        let level = number(level).map_err(|why| {
+            format!("--trigger: '{level}' is not a number: {why}, as in 'NODE.SIGNAL > 0.5'")
         })?;
         Ok(Some((name.trim().into(), Some((slope, level)))))
     }
@@ -207,7 +213,10 @@ fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let number = number.filter(|number| (0.0..=100.0).contains(number));
     number.map(|number| number / 100.0).ok_or_else(|| {
-        format!("'{text}' is no share: expected a number from 0% to 100%, such as 20%")
+        let with_point = decimal_comma(text, |point| percent(point).is_ok());
+        with_point.unwrap_or_else(|| {
+            format!("'{text}' is not a percentage: expected a number from 0% to 100%, such as 20%")
+        })
     })
 }
 
@@ -236,6 +245,11 @@ mod tests {
         for bad in [&["--trigger", "pid.out > x"][..], &["--trigger", "a.b>1", "--level", "2"]] {
             assert!(trigger(bad).is_err(), "{bad:?}");
         }
+        for comma in
+            [&["--trigger", "pid.out < -0,5"][..], &["--trigger", "a.b", "--level", "-0,5"]]
+        {
+            assert!(trigger(comma).unwrap_err().contains("write -0.5: "), "{comma:?}");
+        }
     }
 
     #[test]
@@ -244,5 +258,6 @@ mod tests {
         for bad in ["20", "-1%", "101%", "nan%", "%", ""] {
             assert!(percent(bad).is_err(), "{bad}");
         }
+        assert!(percent("2,5%").unwrap_err().starts_with("write 2.5%: "));
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &HaltArgs) -> ExitCode {
         let (fate, is_held) = halt(steered, args.reason.as_deref())?;
         let after = match is_held {
             true => "held, 'sinew reset' starts the core again",
-            false => "the graph does not hold and ends",
+            false => "the graph has no 'hold: true' and ends",
         };
         let text = format!("{}: {}; {after}", steered.name, fate.text());
         Ok(Done::stopped(&fate, Some(is_held), text))

@@ -270,7 +270,7 @@ fn a_request_that_cannot_be_meant_is_refused() {
         assert!(error.contains("no run 'no-such-graph'"), "{command:?}: {error}");
     }
     let refused = place.sinew(&["top", unknown]).ended_with(2).err;
-    assert!(refused.contains("no terminal; print the tables with --once"), "{refused}");
+    assert!(refused.contains("not a terminal; print the tables with --once"), "{refused}");
     place.sinew(&["top", "--json"]).ended_with(2);
     place.sinew(&["stop", "--timeout", "soon"]).ended_with(2);
 }

@@ -75,8 +75,8 @@ fn a_report_of_rivals_must_be_one_of_this_machine() {
         fs::write(&path, text).expect("a file");
         refused(&["lab", "link", "--rivals", &path.display().to_string()], expected);
     };
-    refused(b"", "is no report of rivals: EOF");
-    refused(b"{\"rows\": []}", "is no report of rivals: missing field");
+    refused(b"", "is not a report of rivals: EOF");
+    refused(b"{\"rows\": []}", "is not a report of rivals: missing field");
     refused(b"\xff\xfe", "cannot read '");
     let machine = sinew(SHORT.into_iter().chain(["--json"])).ended_with(0).json();
     refused(machine.to_string().as_bytes(), "is a report of 'pipeline'; expected one of 'rivals'");

@@ -79,7 +79,7 @@ fn what_cannot_be_looked_at_is_refused_with_what_there_is() {
         (&[], 2, "sinew scope --list"),
         (&["pid.out", "--window", "1h"], 2, "change the window"),
         (&["pid.out", "--trigger", "pid.out", "--level", "nan"], 2, "expected a finite number"),
-        (&["pid.out", "--trigger", "pid.out > x"], 2, "is no number"),
+        (&["pid.out", "--trigger", "pid.out > x"], 2, "is not a number"),
         (&["pid.out", "--sweep", "normal"], 2, "add --trigger"),
         (&["pid.out", "--trigger", "pid.out > 99", "--wait", "100ms"], 1, "no trigger within"),
     ];

@@ -169,7 +169,7 @@ impl Value {
     pub fn sort(&self) -> &'static str {
         match self {
             Value::Null => "nothing",
-            Value::Bool(_) => "a truth",
+            Value::Bool(_) => "a boolean",
             Value::Integer(_) => "a whole number",
             Value::Number(_) => "a number",
             Value::Text(_) => "a text",

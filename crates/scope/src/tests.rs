@@ -86,7 +86,7 @@ fn a_name_finds_its_traces_or_says_what_there_is() {
         ("page.x", "is of a service"),
         ("node", "expected NODE.SIGNAL"),
         ("node.out[2]", "no such signal"),
-        ("", "is no trace"),
+        ("", "is not a trace"),
     ];
     for (name, expected) in cases {
         let error = find(&layout, name).expect_err(name);

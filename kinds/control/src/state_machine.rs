@@ -20,7 +20,8 @@ const PORTS_MAX: usize = 32;
 const INFO: Kind = Kind {
     name: "state_machine",
     runs_in: RunsIn::Realtime,
-    doc: "Is in one of its states. 'states' is a mapping such as {idle: {outputs: {torque: 0}, \
+    doc: "A state machine, which is in one of its states. 'states' is a mapping such as {idle: \
+        {outputs: {torque: 0}, \
           transitions: [{to: run, if: 'enable and abs(x) < 0.1', after: 100ms}]}, run: {...}}. \
           'outputs' of a state gives each output and flag of the machine a formula of the inputs, \
           as the kind 'expression' has them, evaluated in every cycle; what a state does not name \
@@ -43,8 +44,14 @@ const INFO: Kind = Kind {
         Port::input("input", "A number of the formulas; a Flag is 1 or 0.", Real::TYPE)
             .form(Form::Each("inputs")),
         Port::output("state", "The number of the state.", Real::TYPE).optional(),
-        Port::output("output", "What the state says.", Real::TYPE).form(Form::Each("outputs")),
-        Port::output("flag", "Whether what the state says is not 0.", Flag::TYPE)
+        Port::output(
+            "output",
+            "A number that the state \
+            gives.",
+            Real::TYPE,
+        )
+        .form(Form::Each("outputs")),
+        Port::output("flag", "Whether a formula of the state is not 0.", Flag::TYPE)
             .form(Form::Each("flags")),
     ],
     parameters: &[

@@ -32,7 +32,7 @@ const INFO: Kind = Kind {
           no error stays when a value has left the window, and none grows. The window is kept in \
           halves whose ends are summed backwards (M. van Herk, 1992), one value in each cycle: \
           all cycles take the same work, however wide it is. Lost periods do not count. Before the \
-          first value it says nothing. Values past 1e150 have no square.",
+          first value it writes nothing. Values past 1e150 have no square.",
     ports: &[
         Port::input("in", "What to look at.", Real::TYPE),
         Port::input("reset", "While it is true only the newest value counts.", Flag::TYPE)

@@ -136,7 +136,7 @@ mod tests {
         assert!(long.starts_with("\"ää") && long.ends_with("ä…"), "{long}");
         assert!(long.len() <= SHOWN_MAX + "…".len());
         let malformed = show(&flow(), &Value::Document(Arc::new(MalformedRequest)));
-        assert_eq!(malformed, "(not shown: the body is no JSON)");
+        assert_eq!(malformed, "(not shown: the body is not JSON)");
         let poor = flow();
         poor.allow(1);
         let costly = show(&poor, &Value::text("x".repeat(SHOWN_MAX)));

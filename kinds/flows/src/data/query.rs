@@ -24,16 +24,12 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "query",
-    doc: "Asks a database, and passes the answer on: a row as a mapping, a list of rows, how many \
-          rows were changed, or rows as lines of JSON while they come. Values are arguments, never \
-          part of the text. Without a row where one is asked for, the error has status 404; a row \
-          that is there already 409; one that breaks another rule of its table 422; a database \
-          that is not there or has too much to do 503.",
-    ports: &[
-        input("in", "What the arguments are made from."),
-        output("out", "The answer."),
-        error(),
-    ],
+    doc: "Runs a statement on a database, and passes the answer on: a row as a mapping, a list of \
+        rows, how many rows were changed, or rows as lines of JSON while they come. Values are \
+        arguments, never part of the text. Errors have status 404 if 'rows: one' finds no row, 409 \
+        if a row exists already, 422 if a row breaks another rule of its table, 503 if the \
+        database cannot be reached or is too busy.",
+    ports: &[input("in", "The packet, for the arguments."), output("out", "The answer."), error()],
     parameters: &[
         Parameter::new("sql", ParameterType::Text).doc("The node of the kind sql to ask."),
         Parameter::new("text", ParameterType::Yaml).doc(
@@ -48,15 +44,15 @@ static INFO: Kind = Kind {
             .or("all")
             .doc(
                 "all: a list of mappings. one: a mapping; no row is an error with status 404. \
-                 none: {changed}, how many rows were. stream: bytes to come, a line of JSON for \
-                 each row.",
+                 none: {changed}, the number of changed rows. stream: a stream with a line of JSON \
+                 for each row.",
             ),
         Parameter::new("rows_max", ParameterType::Integer { min: 1, max: 10_000_000 })
             .or("10000")
-            .doc("More rows than that, with 'all', are an error."),
+            .doc("Most rows with 'rows: all'; more are an error."),
         Parameter::new("size_max", ParameterType::Size { min_bytes: 1 << 10, max_bytes: 1 << 30 })
             .or("16MiB")
-            .doc("Rows of more bytes, with 'all' or 'one', are an error."),
+            .doc("Most bytes of rows with 'all' or 'one'; more are an error."),
         Parameter::new(
             "deadline",
             ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400_000_000_000 },
@@ -152,7 +148,7 @@ fn args(item: &Item, refusals: &mut Vec<Refusal>) -> Option<Args> {
 fn text<'a>(item: &'a Item, is_postgres: bool, args: Option<&Args>) -> Result<&'a str, Refusal> {
     let text = text_for(item, is_postgres)?;
     if text.contains("{{") {
-        let message = "a statement is no template: what a packet holds would be read as SQL";
+        let message = "a statement is not a template: what a packet holds would be read as SQL";
         let help = "write $1 in its place, and the expression under 'args'";
         return Err(Refusal::new(item.span, message, help));
     }
@@ -231,7 +227,7 @@ impl Query {
         for (at, value) in values.into_iter().enumerate() {
             args.push(match value {
                 Value::Stream(_) => {
-                    let text = format_args!("argument ${} is bytes to come, no value", at + 1);
+                    let text = format_args!("argument ${} is a stream, expected a value", at + 1);
                     return Err(Error::new(text));
                 }
                 Value::List(_) | Value::Map(_) | Value::Document(_) => {

@@ -28,7 +28,7 @@ static INFO: Kind = Kind {
     name: "sql",
     doc: "A database that nodes of the kinds 'query' and 'transaction' name: SQLite, which needs \
           no server, or PostgreSQL. All workers of its domain share its connections. Before any \
-          flow begins it is reached, and its migrations are applied.",
+          flow begins, it connects and applies its migrations.",
     ports: &[],
     parameters: &[
         Parameter::new("database", ParameterType::Yaml).doc(
@@ -109,7 +109,7 @@ impl Named {
         let made = match found.and_then(|node| parameters.of_neighbour(node)) {
             Some(other) => settings(&other, name).map_err(|_| {
                 let message = format!("the node '{name}' cannot be made");
-                vec![Refusal::new(span, message, "mend that node").following(true)]
+                vec![Refusal::new(span, message, "correct that node").following(true)]
             }),
             None => {
                 let message = format!("there is no node '{name}' of the kind sql in this domain");

@@ -21,8 +21,8 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "transaction",
     doc: "Takes a packet through steps as 'pipe' does; all that nodes 'query' of the same database \
-          do until the reply is back is one transaction. An error as the reply takes all of it \
-          back, and so does the failure of any statement in it.",
+          do until the reply is back is one transaction. If the reply is an error, or a statement \
+          in it fails, all of it is rolled back.",
     ports: &[
         input("in", "The packet for the first step."),
         error(),

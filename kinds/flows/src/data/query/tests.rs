@@ -442,7 +442,7 @@ fn what_cannot_be_asked_is_refused() {
     ];
     let graph = graph(MEMORY, &nodes);
     for (name, expected) in [
-        ("q", "'?' is no place"),
+        ("q", "'?' is not a placeholder"),
         ("t", "within a transaction"),
         ("s", "would outlive its transaction"),
     ] {

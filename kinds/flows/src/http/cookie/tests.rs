@@ -79,8 +79,8 @@ fn what_browsers_would_drop_is_refused() {
     for (parameters, expected) in [
         ("cookie: 'a b', value: 1", "no name of a cookie"),
         ("cookie: '', value: 1", "no name of a cookie"),
-        ("cookie: a, value: 1, path: shop", "no path of a cookie"),
-        ("cookie: a, value: 1, path: '/a;b'", "no path of a cookie"),
+        ("cookie: a, value: 1, path: shop", "not a path of a cookie"),
+        ("cookie: a, value: 1, path: '/a;b'", "not a path of a cookie"),
         ("cookie: a, value: 1, cookie_domain: 'a;b'", "no name of servers"),
         ("cookie: a, value: 1, same_site: none, secure: false", "not 'secure'"),
         ("cookie: __Secure-a, value: 1, secure: false", "not 'secure'"),

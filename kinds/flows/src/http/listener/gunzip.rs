@@ -89,7 +89,7 @@ impl Gunzip {
 
     fn broken(&mut self) -> Option<Result<Bytes, String>> {
         (self.is_broken, self.packed) = (true, Bytes::new());
-        Some(Err("is no gzip, as its 'content-encoding' says".into()))
+        Some(Err("is not gzip, as its 'content-encoding' says".into()))
     }
 }
 

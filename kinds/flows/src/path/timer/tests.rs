@@ -93,7 +93,7 @@ fn what_can_never_be_is_refused() {
         (", interval: 1s, cron: '* * * * *'", "both"),
         (", cron: 'at noon'", "cron cannot be"),
         (", cron: '61 * * * *'", "cron cannot be"),
-        (", cron: '0 0 30 2 *'", "no time is ever"),
+        (", cron: '0 0 30 2 *'", "never comes"),
         (", cron: '* * * * *', timezone: Mars/Olympus", "no timezone 'Mars/Olympus'"),
     ] {
         let refusals = refusals(bad);

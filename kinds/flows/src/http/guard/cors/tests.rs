@@ -97,7 +97,7 @@ fn what_would_open_all_doors_is_refused() {
         ("origins: ['https://a.example/']", "no origin"),
         ("origins: ['https://*.a.example']", "no origin"),
         ("origins: []", "no origin is named"),
-        ("origins: ['*'], methods: ['GET, PUT']", "no name of its own"),
+        ("origins: ['*'], methods: ['GET, PUT']", "is not a single name"),
     ] {
         let refusals = refusals(&format!("- {{kind: cors, name: c, {parameters}}}"));
         assert!(refusals[0].message.contains(expected), "{parameters}: {refusals:?}");

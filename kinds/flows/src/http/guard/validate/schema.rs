@@ -147,7 +147,7 @@ fn from_file(parameters: &Parameters<'_>) -> Result<Json, String> {
         return Err(said(&format_args!("{len} bytes; at most {FILE_LEN_MAX}")));
     }
     let text = fs::read(&file).map_err(|error| said(&error))?;
-    serde_json::from_slice(&text).map_err(|error| said(&format_args!("no JSON: {error}")))
+    serde_json::from_slice(&text).map_err(|error| said(&format_args!("not JSON: {error}")))
 }
 
 /// Where the part of a schema stands that a location leads to, as far as there is one.
