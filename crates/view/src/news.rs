@@ -14,7 +14,7 @@ impl News {
     pub fn of(&mut self, events: &Events) -> Vec<String> {
         let missed = events.missed(self.seen);
         let lines = events.after(self.seen).filter(|event| is_news(event)).map(line);
-        let missed = (missed > 0).then(|| format!("{missed} events came too fast to be shown"));
+        let missed = (missed > 0).then(|| format!("{missed} events came too fast to be told"));
         let lines = missed.into_iter().chain(lines).collect();
         self.seen = events.newest();
         lines

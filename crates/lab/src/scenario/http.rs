@@ -135,8 +135,7 @@ fn databases(
 
 const NOTES: [&str; 7] = [
     "cpu_per_request is CPU time of the server's process by the kernel's count, user and system, \
-     over the answers: the one figure here on which other programs of the machine have little \
-     effect",
+     over the answers: the one figure here that who else is on the machine hardly moves",
     "load 'ping': 64 connections that stay open; one worker on the first CPU, the load on the \
      last. load 'source': 102400 requests on 1024 connections, as `ab -n 102400 -c 1024 -k`, \
      server and load on all CPUs. With two CPUs the load takes what a second worker would need: \
@@ -144,8 +143,8 @@ const NOTES: [&str; 7] = [
      client_wait_per_request how long that thread could have run, but others had the CPUs",
     "hyper and axum: each worker has connections of its own, as ours has; the shared ones are what \
      tokio does unless told otherwise",
-    "memory_per_flow: the memory that the process took for its sleeping flows, over their number; \
-        their packet is a word",
+    "memory_per_flow: what the process took more with so many flows asleep, over their number; \
+     their packet is a word",
     "row_sqlite, row_postgres: a row by its key, as JSON, through eight connections; axum's server \
      is written by hand on the same drivers. What PostgreSQL's own processes take is not in it",
     "lines: under load 'elements' a request is an element, a line of JSON. lines_tasks: by hand in \

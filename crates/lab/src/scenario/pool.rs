@@ -84,9 +84,8 @@ const NOTES: [&str; 4] = [
     "a unit is some arithmetic and, but for load 'control', a random line of a working set of \
      256 KiB that each thread of the pool has; calibrated once so that a request takes about \
      300 us alone",
-    "closed: 400 users, each with one request under way; open: one request at a fixed interval, \
-        counted from when it was to be sent, at a share of what 15 threads served of the closed \
-        loop \
+    "closed: 400 users, each with one request under way; open: one request each so many us, \
+     counted from when it was to be sent, at a share of what 15 threads served of the closed loop \
      in the first round",
     "all rows: server, database and load on all CPUs; a graph of its own in each round",
     "cpu_user and cpu_system: of the server's process by the kernel's count, in steps of 10 ms; \

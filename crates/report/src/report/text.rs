@@ -132,7 +132,7 @@ impl Report<'_> {
             let _ = write!(text, ", {}, {}", counted(flows, "flow"), counted(errors, "error"));
             let refused = sum(|status| status.refused);
             if refused > 0 {
-                let _ = write!(text, ", {refused} refused because there was no room");
+                let _ = write!(text, ", {refused} refused: no room");
             }
         }
         text.push('\n');

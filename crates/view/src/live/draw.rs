@@ -48,14 +48,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, tracks: &Tracks, th
     draw_sections(frame, left, left_area);
     draw_map(frame, tracks, theme, map_area);
     let cut = bottom.len().saturating_sub(usize::from(bottom_area.height.saturating_sub(1)));
-    let more = if cut == 0 {
-        String::new()
-    } else {
-        format!(
-            "{cut} more rows: make the terminal \
-        higher"
-        )
-    };
+    let more = if cut == 0 { String::new() } else { format!("{cut} more rows on a higher screen") };
     let block = theme.block("signals", &more);
     frame.render_widget(Paragraph::new(bottom).block(block), bottom_area);
 }

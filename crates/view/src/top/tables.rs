@@ -175,7 +175,7 @@ fn flows(status: &Status, theme: Theme) -> Rows {
             Cell::count(flow.errors, theme),
         ]);
         if flow.refused > 0 {
-            rows.note(format!("refused {} because there was no room", flow.refused), theme.bad());
+            rows.note(format!("refused {}: no room", flow.refused), theme.bad());
         }
     }
     rows

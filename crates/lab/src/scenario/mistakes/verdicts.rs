@@ -44,7 +44,7 @@ const COSTS: [CostClaim; 4] = [
         beside: &[],
     },
     CostClaim {
-        text: "a number of slots that is not a power of two costs",
+        text: "a number of slots that is no power of two costs",
         theirs: "2^13 slots, & instead of %",
         judged: &[
             (

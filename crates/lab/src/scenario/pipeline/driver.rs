@@ -180,9 +180,9 @@ impl<'a> PipelineRun<'a> {
     }
 }
 
-const NO_FEEDBACK: &str = "feedback missing: in this many cycles there was none by the deadline; \
-    they count as long as they waited for it";
-const UNREAD: &str = "unread: this many cycles were not read in time and are left out";
+const NO_FEEDBACK: &str = "feedback missing: in so many cycles there was none by the deadline; \
+                           they count as long as they waited for it";
+const UNREAD: &str = "unread: so many cycles were not read in time and are left out";
 
 impl Contender for PipelineRun<'_> {
     fn round(&mut self, row: &mut Row) -> Result<(), String> {

@@ -146,7 +146,7 @@ impl Setup {
     pub(super) fn remark(&self) -> Option<&'static str> {
         (self.work == Work::Real && self.placement.threads() == 4).then_some(
             "the arm's planner gets its feedback from the EtherCAT master: drives on a thread of \
-             their own are not part of the latency",
+             their own are no part of the latency",
         )
     }
 
