@@ -130,7 +130,7 @@ fn execution_times(
     let seconds = args.watch.as_secs_f64();
     say(&format!(
         "running the graph as it is for {seconds} s, and at the end as recommended: its actuators \
-            move"
+         move"
     ));
     let request = RunRequest::new(loaded.spec.clone(), loaded.plan.clone());
     observe(request, args.watch, session).map(ExecutionTimes::Observed).map_err(cannot_run)
@@ -199,7 +199,7 @@ fn apply(
     if fs::read(&there).map_err(cannot)? != read.as_bytes() {
         return Err(format!(
             "'{file}' was edited during the measurement, so nothing was written; run 'sinew \
-                advise' again"
+             advise' again"
         ));
     }
     replace(&there, &advice.text).map_err(cannot)?;

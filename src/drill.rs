@@ -191,8 +191,7 @@ fn beside(nodes: &Kinds, cpus: &[u32]) -> Option<(run::RunRequest, Vec<Drill>)> 
         }
         Err(why) => {
             say(&format!(
-                "note: the drills that flood a service or fill a disk are left out: \
-                {why}"
+                "note: the drills that flood a service or fill a disk are left out: {why}"
             ));
             None
         }

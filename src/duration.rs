@@ -15,8 +15,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         Ok(ns @ 1..=NS_MAX) => Ok(Duration::from_nanos(ns)),
         _ => Err(decimal_comma(text, |point| duration(point).is_ok()).unwrap_or_else(|| {
             format!(
-                "'{text}' is not a duration: expected a number above 0 with ns, us, ms, s, m or \
-                 h, {HOURS_MAX}h at most"
+                "'{text}' is not a duration: expected a number above 0 with ns, us, ms, s, m or h, \
+                 {HOURS_MAX}h at most"
             )
         })),
     }

@@ -86,13 +86,11 @@ fn import(arguments: &UniflowArgs, kinds: &Kinds) -> Result<ExitCode, LoadError>
     imported.notes.iter().for_each(|note| say(&line(note, "note")));
     imported.left.iter().for_each(|left| say(&line(left, "left")));
     match (out, imported.left.len()) {
-        (Some(out), 0) => say(&format!(
-            "everything is rewritten; check it: sinew check \
-            {}",
-            out.display()
-        )),
+        (Some(out), 0) => {
+            say(&format!("everything is rewritten; check it: sinew check {}", out.display()))
+        }
         (None, 0) => say("everything is rewritten; write it to a file, and check it: sinew check \
-            FILE"),
+                          FILE"),
         (_, left) => say(&format!("{left} to do by hand, each marked 'left'")),
     }
     Ok(if out.is_some() { status } else { print(&imported.graph, status) })

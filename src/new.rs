@@ -220,7 +220,7 @@ fn source(args: &NewArgs) -> Result<Source, String> {
             Some(_) => format!("--path: '{folder}' is not a checkout of Sinew; name its folder"),
             None => format!(
                 "the checkout that this program was built from, '{folder}', does not exist; say \
-                    where Sinew's crates are with --path DIR or --git URL"
+                 where Sinew's crates are with --path DIR or --git URL"
             ),
         });
     }

@@ -135,8 +135,8 @@ fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
         return several::merge_into(to, &args.files, args.json, nodes, &stop);
     }
     let [file] = &args.files[..] else {
-        let text = "a replay takes one recording; to merge the recordings of several hosts add '--merge \
-                FILE'";
+        let text = "a replay takes one recording; to merge the recordings of several hosts add \
+                    '--merge FILE'";
         return Err(LoadError::Request(text.into()));
     };
     let recording = Recording::open(file).map_err(LoadError::Request)?;

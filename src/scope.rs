@@ -87,7 +87,7 @@ impl Chosen {
         let trigger = one(args.trigger().map_err(Failure::request)?.map(|it| it.0).as_deref())?;
         if traces.is_empty() {
             let text = "name what to show, such as NODE.SIGNAL or NODE.PORT; 'sinew scope --list' \
-                lists the names";
+                        lists the names";
             return Err(Failure::request(text.into()));
         }
         Ok(Chosen { traces, input, output, trigger })

@@ -96,8 +96,8 @@ mod tests {
     fn a_page_ends_with_examples_and_the_exit_status() {
         let page =
             ".SH NAME\nx\n.SH EXTRA\nExamples:\n  x a\n  x b\n\nMore.\nExit status: 0 good.\n";
-        let expected = ".SH NAME\nx\n.SH EXAMPLES\n.nf\n  x a\n  x b\n.fi\n.PP\nMore.\n\
-                        .SH EXIT STATUS\n0 good.\n";
+        let expected = ".SH NAME\nx\n.SH EXAMPLES\n.nf\n  x a\n  x b\n.fi\n.PP\nMore.\n.SH EXIT \
+                        STATUS\n0 good.\n";
         assert_eq!(sections(page), expected);
         assert_eq!(sections(".SH NAME\nx\n"), ".SH NAME\nx\n");
     }

@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &TuneArgs, nodes: &Kinds) -> ExitCode {
     for run in runs() {
         say(&format!(
             "warning: process {0} is a run of sinew and disturbs the measurement on these CPUs; \
-                stop it with 'sinew stop {0}', and measure again",
+             stop it with 'sinew stop {0}', and measure again",
             run.pid
         ));
     }
@@ -146,7 +146,7 @@ fn pairs(arguments: &TuneArgs, nodes: &Kinds) -> Result<(Pairs, Pairs), LoadErro
     if let [cpu] = machine.cpus[..] {
         return Err(LoadError::Request(format!(
             "nothing is measured: this process may use CPU {cpu} only, and both sides of a link \
-                poll; give it two CPUs"
+             poll; give it two CPUs"
         )));
     }
     if let Some(graph) = &arguments.graph {
@@ -185,7 +185,7 @@ fn within(pairs: usize) -> Result<(), LoadError> {
 fn none_in(graph: &Path) -> String {
     format!(
         "{}: nothing is measured: it has no lock-free link in memory between threads of the core \
-            that have CPUs of their own; name CPUs with --cpus",
+         that have CPUs of their own; name CPUs with --cpus",
         graph.display()
     )
 }

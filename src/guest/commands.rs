@@ -42,8 +42,7 @@ const ROWS: &[Row] = &[
     row(
         "shm get",
         "NAME BYTES [linux|guest]",
-        "get a region; create it if \
-        missing",
+        "get a region; create it if missing",
         (2, 3),
         |it, words| {
             let wish = SharedWish::region(number(words[1])?, 0);
@@ -68,8 +67,7 @@ const ROWS: &[Row] = &[
     row(
         "sem get",
         "NAME TOKENS [linux|guest]",
-        "get one; create it if \
-        missing",
+        "get one; create it if missing",
         (2, 3),
         |it, words| {
             let wish = SharedWish::semaphore(number(words[1])?);
@@ -110,14 +108,9 @@ const ROWS: &[Row] = &[
         (1, CALL_WORDS_MAX),
         |it, words| it.call(words[0], &words[1..]),
     ),
-    row(
-        "doorbell",
-        "TIMES",
-        "ring its \
-        doorbell",
-        (1, 1),
-        |it, words| it.doorbell(number(words[0])?),
-    ),
+    row("doorbell", "TIMES", "ring its doorbell", (1, 1), |it, words| {
+        it.doorbell(number(words[0])?)
+    }),
     row("states", "", "show the state of guest, links and letters", (0, 0), |it, _| it.states()),
     row("shutdown", "", "stop it in order", (0, 0), |it, _| it.shutdown()),
     row("quit", "", "kill it, and quit", (0, 0), |it, _| {

@@ -204,10 +204,8 @@ impl Tester {
         session.keeper.ring(times);
         // Two requests: each rings once itself.
         let heard = session.view(within)?.bells.wrapping_sub(before);
-        let text = format!(
-            "rang {times} times; it heard {heard}: rings in quick succession count \
-            once"
-        );
+        let text =
+            format!("rang {times} times; it heard {heard}: rings in quick succession count once");
         Ok(Said::new(text, json!({ "rung": times, "heard": heard })))
     }
 

@@ -208,8 +208,8 @@ fn rewrite<'t>(items: &'t [Item], sheet: &mut Sheet<'t>) {
     for (at, from) in from.iter().enumerate() {
         let about = if errors.contains(&at) { About::Error } else { About::Packet };
         if mixed.contains(&at) {
-            let help = "an error is {error, status, node} here: read packet.error where the packet is an \
-                    error";
+            let help = "an error is {error, status, node} here: read packet.error where the packet \
+                        is an error";
             sheet.note(flow.nodes[at].item.span, "packets and errors come to this node", help);
         }
         let kind = flow.nodes[at].kind;

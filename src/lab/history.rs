@@ -77,7 +77,7 @@ fn of_reports(paths: &[PathBuf]) -> Result<(Vec<Sighting>, Vec<String>), String>
         let file = &reports[0].file;
         return Err(format!(
             "'{file}' is the only report; a history needs {REPORTS_MIN} at least, and a change \
-                point needs several on each side"
+             point needs several on each side"
         ));
     }
     let (seen, notes) = sightings(&reports);

@@ -58,8 +58,8 @@ pub(crate) struct ScopeArgs {
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent,
         allow_hyphen_values = true)]
     pre: f64,
-    /// What a capture waits for: nothing (roll), the trigger or not (auto), the trigger (normal), the
-    /// trigger once (single)
+    /// What a capture waits for: nothing (roll), the trigger or not (auto), the trigger (normal),
+    /// the trigger once (single)
     #[arg(long, value_name = "WORD",
         value_parser = PossibleValuesParser::new(Sweep::ALL.map(|(_, word)| word)))]
     sweep: Option<String>,

@@ -137,7 +137,7 @@ fn a_scope_goes_on_after_a_reset_and_tells_the_lives_of_the_core_apart() {
     assert_eq!(json["resets"], 1);
     // What would join cycles of both lives is not shown.
     let why = json["spectrum"][0]["not_shown"].as_str().expect("a reason");
-    assert!(why.contains("the core was started anew"), "{why}");
+    assert!(why.contains("the core was started again"), "{why}");
     assert!(json["traces"][0]["figures"]["frequency_hz"].is_null(), "{json}");
     // The run wrote the same cycles, by itself; each life counts its own.
     let rows = fs::read_to_string(rows).expect("a file");

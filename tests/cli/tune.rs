@@ -198,8 +198,7 @@ fn a_request_to_tune_that_cannot_be_met_is_told_why() {
     let alone = "- {kind: listener, name: listener, protocol: http, port: 0}\n";
     refused(
         &["tune", &graph_in("tune_alone", alone)],
-        "nothing is measured: it has no lock-free \
-        link",
+        "nothing is measured: it has no lock-free link",
     );
     if cpus().is_some() {
         refused(&["tune", "--out", "/proc/machine.json"], "cannot write '/proc/machine.json': ");
@@ -235,8 +234,7 @@ fn one_cpu_is_the_first_reason_that_is_told() {
         assert_eq!(status, Some(2), "{err}");
         assert!(
             err.contains(&format!("this process may use CPU {one} only")),
-            "{arguments}: \
-            {err}"
+            "{arguments}: {err}"
         );
     }
 }

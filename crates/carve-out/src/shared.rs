@@ -121,13 +121,12 @@ impl SharedRefusal {
             }
             SharedRefusal::Unknown => "nothing has this name; get it first",
             SharedRefusal::BadSize => {
-                "the size is not valid: 1 B to 1 MiB (1048576 B) in all; a queue has messages of \
-                 1 B to 4096 B, and a power of two of them up to 256"
+                "the size is not valid: 1 B to 1 MiB (1048576 B) in all; a queue has messages of 1 \
+                 B to 4096 B, and a power of two of them up to 256"
             }
             SharedRefusal::TooMany => "this side has 32 entries, the limit; remove one",
             SharedRefusal::Quota => {
-                "this side would allocate more than 4 MiB, the limit; remove \
-                something"
+                "this side would allocate more than 4 MiB, the limit; remove something"
             }
             SharedRefusal::NoRoom => {
                 "no room of that length is left in this side's half; remove something, or raise \

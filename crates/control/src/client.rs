@@ -262,7 +262,7 @@ fn parse_answer(line: &[u8]) -> io::Result<Answer> {
         ))),
         Err(error) => Err(other(format!(
             "this sinew does not know the run's answer ({error}); use the sinew that it was \
-                started with"
+             started with"
         ))),
     }
 }

@@ -39,7 +39,7 @@ impl Hosts {
     pub fn refusal(&self, host: &str, of: &str) -> String {
         format!(
             "'{host}' is not a name of this server, which is {}; to allow it, add it to 'hosts' of \
-                the {of}",
+             the {of}",
             self.shown()
         )
     }

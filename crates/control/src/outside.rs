@@ -51,7 +51,7 @@ fn within(secrets: &mut Secrets, value: String) -> Result<String, String> {
         true => Ok(value),
         false => Err(format!(
             "it has too many lines: the output can hide {SECRETS_MAX} texts at most; take less \
-                from outside, or stop the graph and run it again"
+             from outside, or stop the graph and run it again"
         )),
     }
 }

@@ -174,8 +174,8 @@ impl Peer {
     fn judge_silence(&mut self, now_ns: u64) {
         if self.input.len() == REQUEST_LEN_MAX {
             let text = format!(
-                "the request is longer than {REQUEST_LEN_MAX} bytes, the limit; end \
-                each request with a newline"
+                "the request is longer than {REQUEST_LEN_MAX} bytes, the limit; end each request \
+                 with a newline"
             );
             self.dismiss(text);
         } else if self.is_silent {

@@ -271,7 +271,7 @@ pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
 fn too_many() -> String {
     format!(
         "this run has {PEERS_MAX} lasting connections, the limit; end a 'sinew top' or 'sinew \
-            log', or try again"
+         log', or try again"
     )
 }
 

@@ -78,8 +78,7 @@ impl Budget {
 pub(crate) fn spent(limit: u64) -> Error {
     Error::new(format_args!(
         "the flow has used all the work that it may do, {limit} units; give it less to do, or \
-            raise \
-         'work_max' of the node that began it"
+         raise 'work_max' of the node that began it"
     ))
     .with_status(503)
 }

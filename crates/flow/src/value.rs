@@ -176,7 +176,7 @@ impl Value {
             Value::Bytes(_) => "bytes",
             Value::List(_) => "a list",
             Value::Map(_) | Value::Document(_) => "a mapping",
-            Value::Stream(_) => "bytes to come",
+            Value::Stream(_) => "a stream",
         }
     }
 

@@ -141,7 +141,7 @@ impl fmt::Display for Malformed {
             Malformed::Length { len, size } => write!(
                 f,
                 "{len} bytes, expected a header and a message of {size} bytes; the other side uses \
-                    another type for this link"
+                 another type for this link"
             ),
             Malformed::Magic => f.write_str(
                 "the bytes do not begin with 'SNW' and 1; another program, or another version of \

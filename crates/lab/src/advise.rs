@@ -323,7 +323,7 @@ fn nothing_to_choose(plan: &Plan) -> Option<String> {
         let (period, most) = (duration_text(period_ns), duration_text(PERIOD_NS_MAX));
         format!(
             "graph '{name}' has a period of {period}; above {most} the cycles are too few to \
-                measure alternatives in turns; use a shorter period"
+             measure alternatives in turns; use a shorter period"
         )
     })
 }

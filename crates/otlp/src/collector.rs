@@ -352,7 +352,7 @@ impl Sending {
             let more = lost - self.told;
             self.say(format_args!(
                 "did not get {more} spans, which are lost; make fewer with OTEL_TRACES_SAMPLER, or \
-                    queue more with OTEL_BSP_MAX_QUEUE_SIZE"
+                 queue more with OTEL_BSP_MAX_QUEUE_SIZE"
             ));
             (self.told, self.told_at) = (lost, Some(now));
         }

@@ -35,9 +35,9 @@ const UNKNOWN: [(&str, &str); 6] = [
     ("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", NO_CLIENT),
 ];
 const CERTIFICATES: &str = "a collector over TLS must have a certificate that browsers trust; for \
-    another one, send to a collector on this machine, which forwards";
+                            another one, send to a collector on this machine, which forwards";
 const NO_CLIENT: &str = "client certificates are not supported; authenticate with \
-    OTEL_EXPORTER_OTLP_HEADERS";
+                         OTEL_EXPORTER_OTLP_HEADERS";
 
 /// How spans are sent, and which.
 #[derive(Clone, Debug)]
@@ -346,13 +346,13 @@ mod tests {
             ("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd", "write gzip or none"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "0", "whole number of milliseconds"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "whole number of milliseconds"),
-            ("OTEL_EXPORTER_OTLP_HEADERS", "a=b,secret", "entry 2 is none"),
-            ("OTEL_EXPORTER_OTLP_HEADERS", "a=secret%0A", "the value of \"a\" is none"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "a=b,secret", "entry 2 is not"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "a=secret%0A", "the value of \"a\" is not valid"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "a b=secret", "\"a b\" is not a name of a header"),
             ("OTEL_EXPORTER_OTLP_CERTIFICATE", "ca.pem", "this is not supported"),
             ("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "key", "this is not supported"),
-            ("OTEL_RESOURCE_ATTRIBUTES", "=1", "entry 1 is none"),
-            ("OTEL_RESOURCE_ATTRIBUTES", "a=%ff", "entry 1 is none"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "=1", "entry 1 is not"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "a=%ff", "entry 1 is not"),
             ("OTEL_SDK_DISABLED", "yes", "neither true nor false"),
             ("OTEL_TRACES_EXPORTER", "zipkin", "write otlp or none"),
             ("OTEL_TRACES_SAMPLER", "xray", "no sampler 'xray'"),

@@ -94,7 +94,7 @@ fn host_of(recording: &Recording) -> Result<&str, String> {
     recording.head().part_of.as_deref().ok_or_else(|| {
         format!(
             "'{file}' is of graph '{graph}', which did not run on several hosts: there is nothing \
-                to merge it with; give recordings of 'sinew run --host'"
+             to merge it with; give recordings of 'sinew run --host'"
         )
     })
 }

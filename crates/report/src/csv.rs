@@ -188,7 +188,7 @@ impl<W: Write> Csv<W> {
         (missing > 0).then(|| {
             format!(
                 "the CSV is incomplete: '{}' lacks {missing} of {all} rows, sinew run read them \
-                    too late; give it more CPU time, or make the period longer",
+                 too late; give it more CPU time, or make the period longer",
                 worst.path.display()
             )
         })

@@ -145,10 +145,7 @@ fn follow_parent(launch: &Launch) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::TERM))?;
     // The parent may have died before we asked to be told.
     if is_orphan(launch.parent) {
-        Err(io::Error::other(
-            "the parent process has \
-        ended",
-        ))
+        Err(io::Error::other("the parent process has ended"))
     } else {
         Ok(())
     }

@@ -134,8 +134,7 @@ pub fn frequency_response(
     if !(0.0..=1.0).contains(&settings.coherence_min) {
         let coherence = settings.coherence_min;
         return NotShown::because(format!(
-            "the limit of the coherence is {coherence}; expected 0 to \
-            1"
+            "the limit of the coherence is {coherence}; expected 0 to 1"
         ));
     }
     let (x, skipped) = input.even()?;
@@ -155,7 +154,7 @@ pub fn frequency_response(
     if !points.iter().any(|point| point.shown) {
         return NotShown::because(format!(
             "at no frequency is the coherence from '{}' to '{2}' {1} or more; excite the input \
-                with a chirp (kind 'signal')",
+             with a chirp (kind 'signal')",
             input.trace.name, settings.coherence_min, output.trace.name
         ));
     }

@@ -95,7 +95,7 @@ pub fn find(layout: &RunLayout, name: &str) -> Result<Vec<Trace>, String> {
         if layout.services.iter().any(|service| service == node) {
             return Err(format!(
                 "'{name}': node '{node}' is in a service; only nodes of realtime domains leave \
-                    their numbers every cycle"
+                 their numbers every cycle"
             ));
         }
         let hint = suggest(

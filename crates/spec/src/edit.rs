@@ -193,12 +193,12 @@ impl Sheet {
         let why = match mark.form {
             Form::Alias(_) => format!(
                 "'{}' repeats the value of '{name}' on line {anchor_line}, which would change too; \
-                    write the value out here by hand",
+                 write the value out here by hand",
                 &self.now[mark.start..mark.end]
             ),
             _ => format!(
                 "the value of '{name}' on line {anchor_line} is repeated on line {} by '{}', and \
-                    would change there too; write it out there by hand",
+                 would change there too; write it out there by hand",
                 self.line(alias.start),
                 &self.now[alias.clone()]
             ),

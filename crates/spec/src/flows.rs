@@ -26,7 +26,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) -> Vec<FlowLin
     let pairs: Vec<_> = joined.iter().map(|joined| (joined.from.node, joined.to.node)).collect();
     for members in sort(draft.nodes.len(), &pairs).1 {
         let help = "remove the link that closes the loop; 'for' and 'retry' repeat a limited \
-            number of times";
+                    number of times";
         tell_loop(draft, &members, joined.iter(), "a flow would never end", help);
     }
     let mut links: Vec<_> =

@@ -88,7 +88,7 @@ fn routers(draft: &Draft<'_>) {
                 false => format!("{message}, '{}'", other.name.text),
             };
             let help = "write where a router of Zenoh listens (zenohd), or remove 'router': a host \
-                with an address needs none";
+                        with an address needs none";
             draft.report.error(span, message, help);
         }
     }
@@ -102,7 +102,7 @@ fn one_manner(draft: &Draft<'_>) {
         let message =
             format!("host '{}' has no 'tls', and '{}' has", host.name.text, with.name.text);
         let help = "give each host a certificate, or none: a host with 'tls' does not connect to \
-            one without";
+                    one without";
         draft.report.error(host.name.span, message, help);
     }
 }
@@ -194,7 +194,7 @@ pub(crate) fn check(
                     show(draft, end)
                 );
                 let help = "link it to a node of its own host, and link that node to the other \
-                    host";
+                            host";
                 draft.report.error(joined.link.node.span, message, help);
             }
         }
@@ -248,7 +248,7 @@ fn into_the_core(draft: &Draft<'_>, joined: &Joined<'_, '_>) {
         let name = draft.name(to.node);
         let message = format!("another host must not command '{name}', which moves an actuator");
         let help = "link it to a node of the core that limits the command, and link that node to \
-            the actuator";
+                    the actuator";
         draft.report.error(link.node.span, message, help);
     }
     if message.size + Link::STAMP_BYTES > MESSAGE_SIZE_MAX {

@@ -179,13 +179,12 @@ pub(crate) static GRAPH: Table = Table {
             Shape::Value(ParameterType::Bool),
             "false",
             "After the core has stopped, for whatever reason, the services go on, and 'sinew \
-                reset' starts the core again. Without it, the run ends with the core.",
+             reset' starts the core again. Without it, the run ends with the core.",
         ),
         optional(
             "requires",
             Fields(&REQUIRES_CYCLES),
-            "What the graph requires of the whole \
-            core.",
+            "What the graph requires of the whole core.",
         ),
         optional(
             "messages",
@@ -229,7 +228,7 @@ pub(crate) static DOMAIN: Table = Table {
             SILENCE,
             "2s",
             "A node of the service without a heartbeat for this long counts as hanging: the \
-                service is killed, and restarted by its policy.",
+             service is killed, and restarted by its policy.",
         ),
         default(
             "stop_deadline",
@@ -242,15 +241,14 @@ pub(crate) static DOMAIN: Table = Table {
             "cpus",
             Integers { min: 0, max: CPU_MAX },
             "CPUs for the service and all processes that it starts. Default: the CPUs that the \
-                core does not use.",
+             core does not use.",
         ),
         optional("flows", Fields(&FLOWS), "Threads for the flows of a service."),
         optional("requires", Fields(&REQUIRES_CYCLES), "What the graph requires of the domain."),
         optional(
             "user",
             Name,
-            "User that the domain runs as. Default: the user that starts the \
-            graph.",
+            "User that the domain runs as. Default: the user that starts the graph.",
         ),
         optional("host", Name, "Host that it runs on. Default: that of the graph."),
         optional(
@@ -312,7 +310,7 @@ pub(crate) static RESTART: Table = Table {
             words(RestartPolicy::WORDS),
             "on_failure",
             "After which ends it restarts. on_failure: faults, crashes and hangs; never: none; \
-                always: all except the stop of the graph.",
+             always: all except the stop of the graph.",
         ),
         default("backoff", PAUSE, "100ms", "Pause before the first restart; doubles with each."),
         default("backoff_max", PAUSE, "5s", "Longest pause."),
@@ -333,14 +331,14 @@ pub(crate) static FLOWS: Table = Table {
             "workers",
             integer(1, 1024),
             "Threads that share the connections. Default: one for each CPU of the domain: its \
-                'cpus', or those that the core does not use.",
+             'cpus', or those that the core does not use.",
         ),
         default(
             "blocking",
             Shape::AutoOr { min: 1, max: BLOCKING_MAX, table: &BLOCKING },
             "auto",
             "Threads for work that blocks: a fixed number, or 'auto' for as many as the work \
-                needs.",
+             needs.",
         ),
     ],
 };
@@ -512,8 +510,8 @@ const ISOLATION: Key = optional(
     "isolation",
     words(Isolation::WORDS),
     "Least separation of the nodes at both ends: none, a thread each, a process each, or a \
-        transport that could lead to another host (tcp). On a domain or the graph: for the links \
-        that leave a domain.",
+     transport that could lead to another host (tcp). On a domain or the graph: for the links that \
+     leave a domain.",
 );
 
 /// What may be required of a link.
@@ -524,7 +522,7 @@ pub(crate) static REQUIRES: Table = Table {
             "latency",
             BEARABLE,
             "Limit for 99 of 100 messages, from the end of the writer's update to the start of the \
-                reader's update that takes the message.",
+             reader's update that takes the message.",
         ),
         optional("latency_max", BEARABLE, "Limit for every message that a run observes."),
         ISOLATION,
@@ -539,8 +537,7 @@ pub(crate) static REQUIRES_CYCLES: Table = Table {
         optional(
             "latency_max",
             BEARABLE,
-            "Limit for the cycle latency of every cycle that a run \
-            observes.",
+            "Limit for the cycle latency of every cycle that a run observes.",
         ),
         ISOLATION,
         optional(
@@ -600,7 +597,7 @@ pub(crate) static LINK: Table = Table {
             integer(0, 1),
             "0",
             "1: the reader sees the message one cycle later. Each loop of links needs one such \
-                link.",
+             link.",
         ),
         host::AFTER,
         optional("requires", Fields(&REQUIRES), "What the graph requires of the link."),

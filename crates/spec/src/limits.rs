@@ -79,7 +79,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
             threads.retain(|_| nodes > 0);
             threads.push(format!(
                 "{workers} for its flows and {FLOW_THREADS} that watch them, {blocking} for their \
-                    work that blocks"
+                 work that blocks"
             ));
         }
         let why = format!("{}, and one that watches them", threads.join(", "));

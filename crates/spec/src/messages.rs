@@ -55,7 +55,7 @@ impl<'a> Messages<'a> {
             if let Some(twin) = twin {
                 let text = format!("messages '{}' and '{}' have one name", twin.key, entry.key);
                 let help = "rename one of them: recordings ignore '_' and case in names of \
-                    messages";
+                            messages";
                 report.error(entry.span, text, help);
             }
             match message(entry, catalogue, report) {

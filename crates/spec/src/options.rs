@@ -146,7 +146,7 @@ fn refused(link: &Link<'_>, reach: Reach, same_domain: bool) {
         let cost = if is_border { ", and would cost the core a system call" } else { "" };
         let help = format!(
             "remove it, or write shared_memory: a service that restarts attaches to the same \
-                memory again; a stream would be lost{cost}"
+             memory again; a stream would be lost{cost}"
         );
         refuse("transport", &message, &help);
     }
@@ -190,14 +190,14 @@ fn refused_delivery(link: &Link<'_>, reach: Reach) {
         (Reach::Outwards, Some(Delivery::Queue)) => refuse(
             "delivery",
             "a queue cannot lead from the core to a service: it would be full when the service \
-                stops",
+             stops",
             "write latest (the newest message) or broadcast (the service knows what it lost)",
         ),
         (Reach::Inwards, Some(Delivery::Broadcast)) => refuse(
             "delivery",
             "a broadcast cannot lead from a service to the core: the core could lose messages",
             "write queue (a mailbox: the core takes one message a cycle, the service sees when it \
-                is full) or latest",
+             is full) or latest",
         ),
         _ => {}
     }
@@ -228,12 +228,12 @@ fn meaningless(link: &Link<'_>, reach: Reach) {
             link.fields.at("full"),
             format!("'full: {}' has no meaning on a link that a service writes", full.word()),
             "remove it, or write full: drop: a message without room is counted, and the service is \
-                told",
+             told",
         );
     }
     if matches!(reach, Reach::Outwards | Reach::Inwards) {
         let help = "remove it: the core never sleeps on such a link and wakes no service; services \
-            poll";
+                    poll";
         tell("wait", "between the core and a service", help);
     }
     if reach != Reach::Core {

@@ -25,8 +25,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
             unseen(
                 &link.requires,
                 draft.report,
-                "a run does not see when a service takes a \
-                message",
+                "a run does not see when a service takes a message",
             );
         }
     }

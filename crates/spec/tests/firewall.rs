@@ -144,7 +144,7 @@ fn who_observes_the_core_is_listed() {
     let plan = compiled(&text).expect("a good graph");
     let firewall = Firewall::of(&plan, &machine());
     let line = "observing: eye; they read the records of the core's cycles, in memory that they \
-        cannot write; the core never waits for them\n";
+                cannot write; the core never waits for them\n";
     assert!(firewall.text(&plan).contains(line), "{}", firewall.text(&plan));
     assert_eq!(firewall.json(&plan)["observers"][0]["domain"], "eye");
     assert_eq!(firewall.violations, [""; 0]);

@@ -205,10 +205,7 @@ fn what_cannot_be_in_a_guest_is_said() {
         [table(&[GUARD, KindRecord { name: sinew_carve_out::image::text("filter"), ..GUARD }])];
     let errors = errors(TEXT, &twice);
     assert!(
-        errors.contains(
-            "has a kind 'filter', and there is one of this name \
-        already"
-        ),
+        errors.contains("has a kind 'filter', and there is one of this name already"),
         "{errors}"
     );
 }

@@ -78,7 +78,7 @@ fn distrusted(owner: u32, mode: u32, user: u32, caller: Option<u32>) -> Option<S
     (mode & 0o002 != 0).then(|| {
         format!(
             "its mode is {:03o}, so anybody can write it and slow down what you run; run 'chmod \
-                o-w' on it",
+             o-w' on it",
             mode & 0o777
         )
     })

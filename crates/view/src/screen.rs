@@ -91,7 +91,7 @@ pub(crate) fn check_size() -> io::Result<()> {
     }
     Err(io::Error::other(format!(
         "the terminal says that it has {columns} columns and {rows} rows; a view has {PLACES_MAX} \
-            places at most: set its size (stty columns 120 rows 40)"
+         places at most: set its size (stty columns 120 rows 40)"
     )))
 }
 

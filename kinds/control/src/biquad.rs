@@ -27,8 +27,8 @@ const INFO: Kind = Kind {
     name: "biquad",
     runs_in: RunsIn::Realtime,
     doc: "A filter of the second order, by the formulas of R. Bristow-Johnson's Audio EQ Cookbook \
-          (W3C Note, 2021), or by its coefficients. 'lowpass' and 'highpass' pass 'q' times \
-          as much at 'frequency_hz', 3 dB less with the default. 'bandpass' passes all of it at \
+          (W3C Note, 2021), or by its coefficients. 'lowpass' and 'highpass' pass 'q' times as \
+          much at 'frequency_hz', 3 dB less with the default. 'bandpass' passes all of it at \
           'frequency_hz', over a width of some frequency_hz / q. 'allpass' turns only the phase. \
           'peak' passes 'gain_db' more there, 'low_shelf' of all that is slower, 'high_shelf' of \
           all that is faster. It takes one step in every cycle, with the newest value, whether or \

@@ -54,10 +54,10 @@ const INFO: Kind = Kind {
           ends. The track goes from -track_m / 2 to track_m / 2. At an end the cart stops at once, \
           the load swings on, and the cart stays there until something pulls it away. The safe \
           value 'off' is not a force, and the brake closes: it rubs with brake_n, and holds a cart \
-          that stands against as much. Without one the cart rolls out. At rest the brake holds \
-          the cart, though the load may swing on; or the cart is slower than 0.01 m/s, and so \
-          would the load be at its lowest point. Masses, rope, frictions and brake may be set \
-          while it runs; places, angle and both speeds are then what they were.",
+          that stands against as much. Without one the cart rolls out. At rest the brake holds the \
+          cart, though the load may swing on; or the cart is slower than 0.01 m/s, and so would \
+          the load be at its lowest point. Masses, rope, frictions and brake may be set while it \
+          runs; places, angle and both speeds are then what they were.",
     ports: &[
         Port::input("force", "Force of the drive on the cart.", Real::TYPE)
             .unit(Unit::Of("N"))

@@ -150,8 +150,7 @@ mod tests {
             (
                 "[pi]",
                 "1",
-                "input 'pi' is a word of formulas; give it another name, such as \
-                'in_pi'",
+                "input 'pi' is a word of formulas; give it another name, such as 'in_pi'",
             ),
             ("[a-b]", "1", "input 'a-b' holds more than letters, digits and '_'; write 'a_b'"),
             (

@@ -18,8 +18,8 @@ const INFO: Kind = Kind {
           false until it is above 'rises_above' again: the thermionic trigger of O. H. Schmitt, \
           1938. In between, limits included, it stays what it is. Until 'in' has left that band \
           once, and before the first value, it writes 'initial'. Both limits have the unit of \
-          'in'. \
-          Set while it runs, they are those of the next cycle; in the band it stays what it is.",
+          'in'. Set while it runs, they are those of the next cycle; in the band it stays what it \
+          is.",
     ports: &[
         Port::input("in", "What is compared.", Real::TYPE),
         Port::output("out", "Whether it is high.", Flag::TYPE),

@@ -26,13 +26,13 @@ const INFO: Kind = Kind {
     name: "limiter",
     runs_in: RunsIn::Realtime,
     doc: "Follows its input between min and max: 'out' changes no faster than rate_max, and its \
-        rate changes no faster than acceleration_max. It brakes in time: it stops at an input that \
-        rests and does not \
-          go past it, but with acceleration_max it goes past one that comes towards it, and \
-          returns. It begins at 'initial', at rest, and stays there until its input was written. A \
-          lost period is not made up for, and a graph that stops changes nothing. Limits set while \
-          it runs cause no jump: an output past new ones comes back no faster than rate_max and \
-          acceleration_max, and with a lower acceleration_max it may go past its input once.",
+          rate changes no faster than acceleration_max. It brakes in time: it stops at an input \
+          that rests and does not go past it, but with acceleration_max it goes past one that \
+          comes towards it, and returns. It begins at 'initial', at rest, and stays there until \
+          its input was written. A lost period is not made up for, and a graph that stops changes \
+          nothing. Limits set while it runs cause no jump: an output past new ones comes back no \
+          faster than rate_max and acceleration_max, and with a lower acceleration_max it may go \
+          past its input once.",
     ports: &[
         Port::input("in", "What it follows.", Real::TYPE),
         Port::output("out", "The same within the limits.", Real::TYPE).unit(Unit::As("in")),

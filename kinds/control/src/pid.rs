@@ -48,13 +48,8 @@ const INFO: Kind = Kind {
           disabled_output. A lost period is not made up for. Åström and Hägglund, Advanced PID \
           Control (2006), chapters 3 and 13.",
     ports: &[
-        Port::input(
-            "setpoint",
-            "The wanted value of \
-            'measured'.",
-            Real::TYPE,
-        )
-        .unit(Unit::As("measured")),
+        Port::input("setpoint", "The wanted value of 'measured'.", Real::TYPE)
+            .unit(Unit::As("measured")),
         Port::input("measured", "What is controlled.", Real::TYPE),
         Port::input("feed_forward", "Is added to the output.", Real::TYPE)
             .optional()
@@ -82,8 +77,7 @@ const INFO: Kind = Kind {
             "derivative_filter_s",
             0.0,
             1e6,
-            "Time constant of the derivative's filter, often \
-            Td / 10; 0: no filter.",
+            "Time constant of the derivative's filter, often Td / 10; 0: no filter.",
         )
         .or("0")
         .unit("s"),
@@ -99,14 +93,8 @@ const INFO: Kind = Kind {
             .doc("'measured': a step of the setpoint gives no impulse."),
         number("out_min", -1e12, 1e12, "Least output, in the unit of out.").or("-1e12"),
         number("out_max", -1e12, 1e12, "Greatest output, in the unit of out.").or("1e12"),
-        number(
-            "rate_max",
-            1e-9,
-            NO_RATE,
-            "Greatest change of out per s; 1e12: no \
-            limit.",
-        )
-        .or("1e12"),
+        number("rate_max", 1e-9, NO_RATE, "Greatest change of out per s; 1e12: no limit.")
+            .or("1e12"),
         number(
             "tracking_time_s",
             0.0,

@@ -34,14 +34,13 @@ const INFO: Kind = Kind {
           this seed. phase_deg is how far into its turn it begins. Time counts in whole ns from \
           the first cycle, lost periods included. A graph that stops changes nothing: what must \
           not move on then needs a limiter. Set while it runs, numbers act at once; with other \
-          frequencies it goes on from where it is in its turn, and a chirp sweeps on with the \
-          time that it has left.",
+          frequencies it goes on from where it is in its turn, and a chirp sweeps on with the time \
+          that it has left.",
     ports: &[Port::output("out", "The signal.", Real::TYPE).unit(Unit::Parameter("unit"))],
     parameters: &[
-        Parameter::new("shape", ParameterType::Choice(SHAPES)).such_as("sine").doc(
-            "The shape, as \
-            described for the kind.",
-        ),
+        Parameter::new("shape", ParameterType::Choice(SHAPES))
+            .such_as("sine")
+            .doc("The shape, as described for the kind."),
         Parameter::new("amplitude", NUMBER).or("1").doc("In the unit of out.").tunable(),
         Parameter::new("offset", NUMBER).or("0").doc("In the unit of out.").tunable(),
         Parameter::new("frequency_hz", FREQUENCY)

@@ -15,13 +15,12 @@ const INFO: Kind = Kind {
     name: "watchdog",
     runs_in: RunsIn::Realtime,
     doc: "Reports whether a number still comes: 'alive' is false from when 'in' was silent for \
-        more \
-          than 'after'. With 'must: change' a number that is the same as before counts as \
-          silence: a sensor that hangs, a counter that stands. Before the first value time \
-          counts from the first cycle. Lost periods count as time. That it falls silent, and \
-          that it comes again, is logged. With 'on_silence: fault' the core stops instead, with \
-          a text that says how long it was silent; not while it stops anyway, as then others may \
-          be silent for good.",
+          more than 'after'. With 'must: change' a number that is the same as before counts as \
+          silence: a sensor that hangs, a counter that stands. Before the first value time counts \
+          from the first cycle. Lost periods count as time. That it falls silent, and that it \
+          comes again, is logged. With 'on_silence: fault' the core stops instead, with a text \
+          that says how long it was silent; not while it stops anyway, as then others may be \
+          silent for good.",
     ports: &[
         Port::input("in", "What must come.", Real::TYPE),
         Port::output("alive", "Whether it came in time.", Flag::TYPE).optional(),

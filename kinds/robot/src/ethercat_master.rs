@@ -185,8 +185,8 @@ impl Master {
         io.signal(ROUND_TRIP)[0] = f64::from(self.index.wrapping_sub(view.index()));
         if counter != WORKING_COUNTER_EXPECTED && !cycle.stopping {
             return Err(fault!(
-                "working counter {counter}, expected {WORKING_COUNTER_EXPECTED} (3 per \
-                 drive): a drive did not answer; check bus and drives"
+                "working counter {counter}, expected {WORKING_COUNTER_EXPECTED} (3 per drive): a \
+                 drive did not answer; check bus and drives"
             ));
         }
         for drive in 0..DRIVES {

@@ -18,18 +18,17 @@ pub const INFO: Kind = Kind {
     name: "odometry",
     runs_in: RunsIn::Realtime,
     doc: "Computes where a base with a left and a right wheel is, from the turns of its wheels: \
-        along an exact arc from each cycle to the next. It uses only 'wheel_position_rad' and \
-        'wheel_velocity_rad_per_s'. At the first message the base is at 'start_m'. It drifts, \
-        without a limit, if wheels slip, or if radius or track differ from those of the base. \
-        After lost messages one arc stands for several; wheels that start again at zero look like \
-        wheels that turned back. Radius and \
-          track may be set while it runs, for the way from there on.",
+          along an exact arc from each cycle to the next. It uses only 'wheel_position_rad' and \
+          'wheel_velocity_rad_per_s'. At the first message the base is at 'start_m'. It drifts, \
+          without a limit, if wheels slip, or if radius or track differ from those of the base. \
+          After lost messages one arc stands for several; wheels that start again at zero look \
+          like wheels that turned back. Radius and track may be set while it runs, for the way \
+          from there on.",
     ports: &[
         Port::input("wheels", "The turns of the base's wheels.", BaseState::TYPE),
         Port::output(
             "out",
-            "Computed place and speed of the base, in every \
-            cycle.",
+            "Computed place and speed of the base, in every cycle.",
             BaseState::TYPE,
         ),
     ],

@@ -40,24 +40,19 @@ pub const INFO: Kind = Kind {
     name: "path_follower",
     runs_in: RunsIn::Realtime,
     doc: "Drives along straight lines from point to point by pure pursuit: to a goal that is \
-        'lookahead_m' farther on than the nearest place of the path, so it cuts corners by less \
-        than that. It goes on where it left the path, even if another part of the path is nearer. \
-        If the goal is beside or behind it, it turns on the spot. It brakes before the end, and \
-        arrives within 'tolerance_m'. It stands still until the first message at 'pose', and at \
-        'ranges' if that is linked. It does not avoid obstacles: it slows down if its sensors see \
-        one, and stops in front of one. It does not limit its acceleration: link a 'twist_limiter' \
-        behind it. Its numbers may be set while it runs; they act at once.",
+          'lookahead_m' farther on than the nearest place of the path, so it cuts corners by less \
+          than that. It goes on where it left the path, even if another part of the path is \
+          nearer. If the goal is beside or behind it, it turns on the spot. It brakes before the \
+          end, and arrives within 'tolerance_m'. It stands still until the first message at \
+          'pose', and at 'ranges' if that is linked. It does not avoid obstacles: it slows down if \
+          its sensors see one, and stops in front of one. It does not limit its acceleration: link \
+          a 'twist_limiter' behind it. Its numbers may be set while it runs; they act at once.",
     ports: &[
         Port::input("pose", "Place and speed of the base.", BaseState::TYPE),
         Port::input("ranges", "Free distances that its sensors measure.", Ranges::TYPE).optional(),
         Port::output("out", "How fast to move and turn, in every cycle.", TwistTarget::TYPE),
-        Port::output(
-            "progress",
-            "Progress on the path, in every \
-            cycle.",
-            PathProgress::TYPE,
-        )
-        .optional(),
+        Port::output("progress", "Progress on the path, in every cycle.", PathProgress::TYPE)
+            .optional(),
         Port::output("points", "The path, in every cycle.", PathPoints::TYPE).optional(),
     ],
     parameters: &[
@@ -68,37 +63,21 @@ pub const INFO: Kind = Kind {
             .or("false")
             .doc("Whether it goes on from the last point to the first."),
         number("speed_m_per_s", "Speed on the path.", "m/s", (1e-3, 100.0), "0.4").tunable(),
-        number(
-            "lookahead_m",
-            "Distance to the goal on the \
-            path.",
-            "m",
-            (1e-2, 100.0),
-            "0.4",
-        )
-        .tunable(),
+        number("lookahead_m", "Distance to the goal on the path.", "m", (1e-2, 100.0), "0.4")
+            .tunable(),
         number(
             "deceleration_m_per_s2",
-            "With which it brakes at the \
-            end.",
+            "With which it brakes at the end.",
             "m/s2",
             (1e-3, 100.0),
             "0.3",
         )
         .tunable(),
-        number(
-            "turn_speed_rad_per_s",
-            "Greatest speed of \
-            turn.",
-            "rad/s",
-            (1e-3, 100.0),
-            "1",
-        )
-        .tunable(),
+        number("turn_speed_rad_per_s", "Greatest speed of turn.", "rad/s", (1e-3, 100.0), "1")
+            .tunable(),
         number(
             "tolerance_m",
-            "Distance to the end at which it has \
-            arrived.",
+            "Distance to the end at which it has arrived.",
             "m",
             (1e-3, 10.0),
             "0.05",
@@ -106,8 +85,7 @@ pub const INFO: Kind = Kind {
         .tunable(),
         number(
             "slow_m",
-            "It slows down if an obstacle is nearer than \
-            this.",
+            "It slows down if an obstacle is nearer than this.",
             "m",
             (1e-2, 1000.0),
             "0.8",
@@ -115,8 +93,7 @@ pub const INFO: Kind = Kind {
         .tunable(),
         number(
             "stop_m",
-            "It stops if an obstacle ahead is nearer than \
-            this.",
+            "It stops if an obstacle ahead is nearer than this.",
             "m",
             (0.0, 1000.0),
             "0.15",

@@ -76,8 +76,8 @@ pub const INFO: Kind = Kind {
           Stops at corners; passes where direction, curvature and rate of turn agree. Lost cycles \
           make no jump: from one cycle to the next the target moves as the limits allow in one \
           period. While there is no feedback the path slows down as for a pause. After lost \
-          cycles, in which the drives have come to a stop, it begins at a standstill, as after \
-          a pause. Stops the graph when the arm is further from its target than allowed, and when \
+          cycles, in which the drives have come to a stop, it begins at a standstill, as after a \
+          pause. Stops the graph when the arm is further from its target than allowed, and when \
           all laps are done. Every path is tried on the arm before the first cycle. Users may \
           choose another path, pause and go on, if 'command' is linked.",
     ports: &[
@@ -92,7 +92,7 @@ pub const INFO: Kind = Kind {
             ..Port::input(
                 "command",
                 "Commands of users: another path, pause, go on. A command that cannot be carried \
-                    out is counted and ignored.",
+                 out is counted and ignored.",
                 PlannerCommand::TYPE,
             )
         },
@@ -101,8 +101,8 @@ pub const INFO: Kind = Kind {
         Parameter::new("path", ParameterType::Path)
             .doc("Waypoints: .csv, or G-code in .gcode, .nc or .ngc."),
         Parameter::new("other_paths", ParameterType::Paths { max: OTHER_PATHS_MAX }).or("[]").doc(
-            "Paths that users may choose: after the lap under way the tool goes home and takes \
-             the other path. 'path' has number 0, these begin at 1.",
+            "Paths that users may choose: after the lap under way the tool goes home and takes the \
+             other path. 'path' has number 0, these begin at 1.",
         ),
         arm::ARM,
         arm::HOME_DEG,

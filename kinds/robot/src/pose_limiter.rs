@@ -24,12 +24,11 @@ pub const INFO: Kind = Kind {
     name: "pose_limiter",
     runs_in: RunsIn::Realtime,
     doc: "Moves straight to the last pose that it got, limited in speed and acceleration, and \
-        gives the target of the flange in every cycle. Until the first pose it stays at home. \
-        Without \
-          a new pose for 'hold_after' it brakes and holds its place. A pose that is outside the \
-          floor and the box, or out of the arm's reach, is counted and ignored. Speeds may be set \
-          while it runs; if it is faster than a new one, it brakes. Accelerations may not: with a \
-          lower one it could no longer stop in front of the floor. For targets that \
+          gives the target of the flange in every cycle. Until the first pose it stays at home. \
+          Without a new pose for 'hold_after' it brakes and holds its place. A pose that is \
+          outside the floor and the box, or out of the arm's reach, is counted and ignored. Speeds \
+          may be set while it runs; if it is faster than a new one, it brakes. Accelerations may \
+          not: with a lower one it could no longer stop in front of the floor. For targets that \
           come from another host, or from a service.",
     ports: &[
         Port::input("in", "Target pose of the flange.", CartesianTarget::TYPE),

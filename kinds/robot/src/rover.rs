@@ -44,9 +44,9 @@ pub const INFO: Kind = Kind {
           twist, and each wheel has a greatest speed and acceleration. It never enters an \
           obstacle: at contact it stands, and can turn. Three sensors on its rim look ahead, and \
           30 degrees to the left and to the right of that. Slip shortens its way, not the turns of \
-          its wheels. Where numbers are set while it runs it stays where it is, and \
-          its wheels turn as fast as they did. 'out' has its true place; a node that must not know \
-          it uses the wheels alone, as 'odometry' does.",
+          its wheels. Where numbers are set while it runs it stays where it is, and its wheels \
+          turn as fast as they did. 'out' has its true place; a node that must not know it uses \
+          the wheels alone, as 'odometry' does.",
     ports: &[
         Port {
             safe: &[SafeValue { name: "stand", doc: "At rest: the wheels brake." }],

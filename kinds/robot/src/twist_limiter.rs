@@ -36,15 +36,14 @@ pub const INFO: Kind = Kind {
     name: "twist_limiter",
     runs_in: RunsIn::Realtime,
     doc: "Limits how fast a machine moves and turns: in every cycle it gives the last target, \
-        limited in speed, acceleration and jerk. Movement and turn have limits of their own, for \
-        the length of the vector along or around x, y and z, seen from the machine itself. A \
-        faster target \
-          keeps its direction and loses its speed. Movement and turn change independently. Without \
-          a new target for 'brake_after', and while the graph stops, it brakes within these \
-          limits until it stands. A target with a number that is not finite, or so great that its \
-          square is not, is counted and ignored. Limits set while it runs cause no jump: past a \
-          new one it slows down within the others. For targets that come from ROS, from another \
-          host, or from a service.",
+          limited in speed, acceleration and jerk. Movement and turn have limits of their own, for \
+          the length of the vector along or around x, y and z, seen from the machine itself. A \
+          faster target keeps its direction and loses its speed. Movement and turn change \
+          independently. Without a new target for 'brake_after', and while the graph stops, it \
+          brakes within these limits until it stands. A target with a number that is not finite, \
+          or so great that its square is not, is counted and ignored. Limits set while it runs \
+          cause no jump: past a new one it slows down within the others. For targets that come \
+          from ROS, from another host, or from a service.",
     ports: &[
         Port::input("in", "Target speeds of the movement and the turn.", TwistTarget::TYPE),
         Port::output("out", "Limited speeds for this cycle.", TwistTarget::TYPE),
@@ -57,8 +56,7 @@ pub const INFO: Kind = Kind {
         number("turn_acceleration_rad_per_s2", "Greatest acceleration of turn.", "rad/s2", "2"),
         number(
             "turn_jerk_rad_per_s3",
-            "Greatest change of the acceleration of \
-            turn.",
+            "Greatest change of the acceleration of turn.",
             "rad/s3",
             "20",
         ),
@@ -73,8 +71,7 @@ pub const INFO: Kind = Kind {
         Signal::new("behind_m_per_s", "Difference of its speed to the target.", "m/s", 1),
         Signal::new(
             "turn_behind_rad_per_s",
-            "Difference of its speed of turn to the \
-            target.",
+            "Difference of its speed of turn to the target.",
             "rad/s",
             1,
         ),

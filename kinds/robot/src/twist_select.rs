@@ -15,16 +15,15 @@ pub const INFO: Kind = Kind {
     name: "twist_select",
     runs_in: RunsIn::Realtime,
     doc: "Passes on targets of speed: those at 'manual' and, after none has come there for \
-        'manual_for', those at 'in'. It sends only what comes, and nothing twice: when manual \
-        targets stop, it is silent until 'manual_for' is over, and a 'twist_limiter' behind it \
-        brakes. It does not check the numbers: the limiter does.",
+          'manual_for', those at 'in'. It sends only what comes, and nothing twice: when manual \
+          targets stop, it is silent until 'manual_for' is over, and a 'twist_limiter' behind it \
+          brakes. It does not check the numbers: the limiter does.",
     ports: &[
         Port::input("in", "Targets of the program.", TwistTarget::TYPE),
         Port::input("manual", "Targets of people.", TwistTarget::TYPE).optional(),
         Port::output(
             "out",
-            "The target that is passed on, in the cycle in which it \
-            came.",
+            "The target that is passed on, in the cycle in which it came.",
             TwistTarget::TYPE,
         ),
         Port::output("is_manual", "Whether people drive, in every cycle.", Flag::TYPE).optional(),

@@ -17,10 +17,10 @@ pub const INFO: Kind = Kind {
     name: "wheeled_base",
     runs_in: RunsIn::Realtime,
     doc: "A simulated base with a left and a right wheel: the machine. It obeys the x and the turn \
-        around z of a twist, and ignores its other numbers. Each wheel \
-          has a greatest speed and a greatest acceleration. Says where it is by the turns of its \
-          wheels, which do not slip. Where numbers are set while it runs it stays where it is, and \
-          its wheels turn as fast as they did.",
+          around z of a twist, and ignores its other numbers. Each wheel has a greatest speed and \
+          a greatest acceleration. Says where it is by the turns of its wheels, which do not slip. \
+          Where numbers are set while it runs it stays where it is, and its wheels turn as fast as \
+          they did.",
     ports: &[
         Port {
             safe: &[SafeValue { name: "stand", doc: "At rest: the wheels brake." }],

@@ -33,14 +33,12 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) const INFO: Kind = Kind {
     name: KIND,
     runs_in: RunsIn::Observer,
-    doc: "Makes its domain a node of ROS 2, over DDS or Zenoh and without ROS. \
-          Publishes the state of the run at /diagnostics and transforms that never change at \
-          /tf_static, \
-          holds parameters that 'ros2 param' reads and sets, and offers services \
-          (std_srvs/srv/Trigger) that halt the core, start it again or restart a service. There is \
-          no password: everyone who reaches the network can use all that is offered. The \
-          topics of the node are further nodes of the domain, of kind 'ros2_publisher' and \
-          'ros2_subscriber'. docs/ros2.md.",
+    doc: "Makes its domain a node of ROS 2, over DDS or Zenoh and without ROS. Publishes the state \
+          of the run at /diagnostics and transforms that never change at /tf_static, holds \
+          parameters that 'ros2 param' reads and sets, and offers services (std_srvs/srv/Trigger) \
+          that halt the core, start it again or restart a service. There is no password: everyone \
+          who reaches the network can use all that is offered. The topics of the node are further \
+          nodes of the domain, of kind 'ros2_publisher' and 'ros2_subscriber'. docs/ros2.md.",
     ports: &[Port::output(
         "parameters",
         "All parameters whenever one is set, and once a second: a message whose fields have their \
@@ -61,7 +59,7 @@ pub(crate) const INFO: Kind = Kind {
             .doc("How it reaches others: by DDS, or by Zenoh as nodes with rmw_zenoh_cpp do."),
         Parameter::new("router", ParameterType::Text).or("").doc(
             "With zenoh: address and port of the router, which tells it of the others; nothing: \
-                localhost:7447. The node goes on trying to reach it.",
+             localhost:7447. The node goes on trying to reach it.",
         ),
         Parameter::new("network", ParameterType::Text).or("").doc(
             "With dds: address of the one interface at which others find it, such as 127.0.0.1; \
@@ -69,8 +67,7 @@ pub(crate) const INFO: Kind = Kind {
         ),
         Parameter::new("parameters", ParameterType::Yaml).or("{}").doc(
             "Parameters that 'ros2 param' may read and set: {gain: 1.0, speed: {value: 0.5, min: \
-                0, max: 2}}. \
-             The type is that of the first value.",
+             0, max: 2}}. The type is that of the first value.",
         ),
         Parameter::new("triggers", ParameterType::Yaml).or("{}").doc(
             "Services and what each does: {~/stop: halt, ~/camera: restart camera}; also reset \
@@ -183,7 +180,7 @@ impl Live {
                 true => format!("the router at {address} is there"),
                 false => format!(
                     "no router at {address}; start one, such as 'ros2 run rmw_zenoh_cpp \
-                        rmw_zenohd': the node goes on trying"
+                     rmw_zenohd': the node goes on trying"
                 ),
             });
         }

@@ -54,12 +54,11 @@ pub(crate) const INFO: Kind = Kind {
         Parameter::new("every", ParameterType::Duration { min_ns: 0, max_ns: 60_000_000_000 })
             .or("10ms")
             .doc(
-                "At most one message in this time; 0s: each that the link still holds, 1 ms \
-                late.",
+                "At most one message in this time; 0s: each that the link still holds, 1 ms late.",
             ),
         Parameter::new("reliable", ParameterType::Bool).or("true").doc(
             "Whether lost messages are sent again (reliable). A reader that is reliable hears only \
-                such writers. Pictures are never sent again.",
+             such writers. Pictures are never sent again.",
         ),
         Parameter::new("keep", ParameterType::Bool)
             .or("false")
@@ -111,8 +110,7 @@ fn frames(parameters: &Parameters<'_>, ty: &OutwardType, labels: &Labels) -> Opt
         return refuse(
             name,
             "a frame begins with a slash",
-            "tf2 does not take such frames; remove \
-            the slash",
+            "tf2 does not take such frames; remove the slash",
         );
     }
     match (is_transform, child_frame_id.is_empty()) {

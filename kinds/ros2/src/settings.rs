@@ -100,9 +100,9 @@ impl Settings {
         let Settings { namespace, name, .. } = self;
         NodeName::new(namespace, name).map_err(|_| {
             fault!(
-                "'{name}' in '{namespace}' is not a name of a node of ROS; write letters, digits and \
-                 '_', beginning with a letter, and a namespace that begins with '/' and does not \
-                 end with it"
+                "'{name}' in '{namespace}' is not a name of a node of ROS; write letters, digits \
+                 and '_', beginning with a letter, and a namespace that begins with '/' and does \
+                 not end with it"
             )
         })
     }

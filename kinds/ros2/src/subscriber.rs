@@ -56,7 +56,7 @@ pub(crate) const INFO: Kind = Kind {
         .doc("Older messages do not enter the graph. By the time at which they arrived here."),
         Parameter::new("reliable", ParameterType::Bool).or("false").doc(
             "Whether lost messages are sent again (reliable); then messages from an outage of the \
-                network come later. Only reliable writers are heard.",
+             network come later. Only reliable writers are heard.",
         ),
         DEPTH,
     ],

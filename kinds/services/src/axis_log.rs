@@ -29,12 +29,12 @@ pub const INFO: Kind = Kind {
     name: "axis_log",
     runs_in: RunsIn::Service,
     doc: "Appends what the axes did to a CSV file: position, velocity and state of each drive. An \
-        existing log is continued, without a second header, so it survives restarts. A line that a \
-        kill or a full disk has cut off is removed then, and messages that the link still holds \
-        are written. It writes once a second and at the end. A file that \
-          cannot be written is a fault, and the domain's restart policy decides. Link it with \
-          'delivery: broadcast', and a capacity for this second and the longest restart; messages \
-          that it was too slow for are counted and logged.",
+          existing log is continued, without a second header, so it survives restarts. A line that \
+          a kill or a full disk has cut off is removed then, and messages that the link still \
+          holds are written. It writes once a second and at the end. A file that cannot be written \
+          is a fault, and the domain's restart policy decides. Link it with 'delivery: broadcast', \
+          and a capacity for this second and the longest restart; messages that it was too slow \
+          for are counted and logged.",
     ports: &[Port::input(
         "in",
         "What the drives report; ethercat_master gives it at its port 'feedback'.",

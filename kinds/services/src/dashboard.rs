@@ -65,13 +65,8 @@ pub const INFO: Kind = Kind {
           token.",
     ports: &[
         Port::input("image", "Frames of a camera.", Picture::TYPE).optional(),
-        Port::output(
-            "command",
-            "Commands of users to the \
-            planner.",
-            PlannerCommand::TYPE,
-        )
-        .optional(),
+        Port::output("command", "Commands of users to the planner.", PlannerCommand::TYPE)
+            .optional(),
     ],
     parameters: &[
         Parameter::new("listen", ParameterType::Text).or("127.0.0.1:8600").doc(
@@ -133,7 +128,7 @@ impl Service for Dashboard {
             let address = self.address;
             fault!(
                 "cannot listen at {address}: {error}; stop the program that does, or change \
-                'listen'"
+                 'listen'"
             )
         })?;
         self.listener = Some(listener);
@@ -195,7 +190,7 @@ fn announce(watch: &Watch, hosts: &Hosts) -> Result<(), Fault> {
     if hosts.is_beyond_loopback() {
         tell(
             "other machines reach the page too: everyone there can see the run, and whoever has \
-                the token can command it; nothing is encrypted",
+             the token can command it; nothing is encrypted",
         );
     }
     if let Some(missing) = page::MISSING {

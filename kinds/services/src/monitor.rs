@@ -53,8 +53,7 @@ pub const INFO: Kind = Kind {
     ports: &[],
     parameters: &[
         Parameter::new("listen", ParameterType::Text).or("127.0.0.1:9600").doc(
-            "Address and port; port 0 for any that is free. Everyone who reaches it can read \
-                it.",
+            "Address and port; port 0 for any that is free. Everyone who reaches it can read it.",
         ),
         Parameter::new("rules", ParameterType::Texts { max: RULES_MAX })
             .or("[]")

@@ -48,14 +48,14 @@ pub const INFO: Kind = Kind {
           back. The core never waits for it: it reads the records of the cycles, which last for \
           two seconds. Cycles that are lost, because it was too slow or the disk full, are \
           counted, logged and marked in the file. A file without an end is mended at the next \
-          start. A folder that cannot be written is a fault, and the domain's restart \
-          policy decides.",
+          start. A folder that cannot be written is a fault, and the domain's restart policy \
+          decides.",
     ports: &[],
     parameters: &[
         Parameter::new("folder", ParameterType::Path).or("recordings").doc(
             "The folder of the files, relative to the folder of the spec; created if missing. The \
-                name of each file has the graph, its time of beginning and its number in the run. \
-                Each recorder needs a folder of its own.",
+             name of each file has the graph, its time of beginning and its number in the run. \
+             Each recorder needs a folder of its own.",
         ),
         Parameter::new("part_mib", ParameterType::Integer { min: 1, max: 65_536 })
             .or("256")
@@ -66,7 +66,7 @@ pub const INFO: Kind = Kind {
             .unit("files")
             .doc(
                 "Most files of this graph that are kept in the folder, those of earlier runs \
-                    included; the oldest are removed first. 0 keeps all.",
+                 included; the oldest are removed first. 0 keeps all.",
             ),
     ],
     signals: &[],

@@ -33,8 +33,7 @@ pub(crate) fn check(files: &TlsFiles, names: &[String], listens: bool) -> Result
     let (_, refused) = roots.add_parsable_certificates(authority);
     if refused > 0 {
         return Err(format!(
-            "'{}': {refused} certificates are not of an \
-            authority",
+            "'{}': {refused} certificates are not of an authority",
             files.authority.display()
         ));
     }
@@ -50,7 +49,7 @@ pub(crate) fn check(files: &TlsFiles, names: &[String], listens: bool) -> Result
         let name = address(&leaf).ok_or_else(|| {
             format!(
                 "'{shown}' names no address, so no host can connect to this one; sign it with its \
-                    address as subject alternative name"
+                 address as subject alternative name"
             )
         })?;
         let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());

@@ -163,8 +163,7 @@ impl Setting {
             let IncomingPort { from, node, port, capacity, newest_only, .. } = port;
             if self.peer(from).is_none() {
                 return Err(format!(
-                    "'{node}.{port}' comes from '{from}', which is not another \
-                    host"
+                    "'{node}.{port}' comes from '{from}', which is not another host"
                 ));
             }
             if !newest_only && !(1..=CAPACITY_MAX).contains(capacity) {

@@ -119,7 +119,7 @@ fn place<'t>(flow: &Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
         Some(database) => sheet.set(&entry.value, database),
         None if driver == "internal" => {
             let help = "'sinew list', 'top' and 'log' show a run; the kind 'status' reads its \
-                state";
+                        state";
             sheet.left(entry.span, "a graph has no tables of its own run", help);
         }
         None => {
@@ -127,10 +127,7 @@ fn place<'t>(flow: &Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
                         postgres://user:password@host/name";
             sheet.left(
                 entry.span,
-                format!(
-                    "a database '{driver}' of this form is not \
-                supported"
-                ),
+                format!("a database '{driver}' of this form is not supported"),
                 help,
             );
         }
@@ -288,7 +285,7 @@ pub(super) fn beginnings<'t>(
             let span = flow.nodes[at].port_span(port);
             if !flow.nodes[at].take_links(port).is_empty() {
                 let help = "the end of a graph begins no flow; do it in the program that stops the \
-                    run";
+                            run";
                 sheet.left(span, format!("there is no port '{port}'"), help);
             }
         }

@@ -191,8 +191,7 @@ impl<'t> Sheet<'t> {
             self.left(
                 at,
                 message,
-                "write the nodes as a list of lines, '- kind: ...', and import \
-                again",
+                "write the nodes as a list of lines, '- kind: ...', and import again",
             );
         } else {
             text = self.changed(text, &changes, at);

@@ -26,7 +26,7 @@ pub(super) fn test<'t>(
         let judge = node.entry("expect").filter(|_| node.item.get("target").is_none());
         let Some(judge) = judge.filter(|_| expected.len() < JUDGES_MAX) else {
             let help = "write what the reply must be as 'expect' of the test, or put an 'assert' \
-                behind the node whose packets it checks";
+                        behind the node whose packets it checks";
             sheet.left(node.item.span, "this does not check the reply of the test", help);
             continue;
         };

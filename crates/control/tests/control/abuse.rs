@@ -172,7 +172,7 @@ fn connections_that_stay_and_a_thousand_idle_ones_keep_nobody_out() {
         run.can_be_reached();
         assert!(matches!(orders.ask(&Request::Status {}), Ok(Answer::Status(_))));
         drop(more);
-        let displaced = "this connection was closed for newer ones: 4 at most are open; ask again";
+        let displaced = "this connection was closed for newer ones: 4 at most are open; try again";
         let told = idle.iter().filter(|stream| rest_of(stream).contains(displaced)).count();
         assert!(told >= 990, "{told} of 1000 were told why");
         run.add(1, "to all");

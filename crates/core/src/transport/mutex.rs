@@ -73,7 +73,7 @@ impl Held<'_> {
                 Cause::LostPeer,
                 format_args!(
                     "the link's mutex was not free within {} ms; see whether the peer was stopped \
-                        while it held it",
+                     while it held it",
                     wait_ns / 1_000_000
                 ),
             )),

@@ -58,11 +58,8 @@ pub(super) async fn leave(call: SentPacket, take: &dyn Fn(Leaving)) -> (Reply, u
         Ok(Ok(bytes)) => reply(&bytes),
         Ok(Err((status, why))) => (Err(Error::new(why).with_status(status)), 0),
         Err(_) => (
-            Err(Error::new(
-                "the node that carries packets to other hosts dropped \
-            it",
-            )
-            .with_status(502)),
+            Err(Error::new("the node that carries packets to other hosts dropped it")
+                .with_status(502)),
             0,
         ),
     }
@@ -73,11 +70,7 @@ fn reply(bytes: &[u8]) -> (Reply, u64) {
     match only(bytes) {
         Some(Frame::Reply { reply, work, .. }) => (reply, work),
         _ => (
-            Err(Error::new(
-                "the other host sent something that is not a \
-            reply",
-            )
-            .with_status(502)),
+            Err(Error::new("the other host sent something that is not a reply").with_status(502)),
             0,
         ),
     }
@@ -95,8 +88,7 @@ pub(super) fn short(frame: Bytes) -> Result<Bytes, Error> {
     let len = frame.len();
     let why = || {
         let text = format_args!(
-            "a packet of {len} bytes cannot leave the machine; at most \
-            {RELAYED_MAX} bytes"
+            "a packet of {len} bytes cannot leave the machine; at most {RELAYED_MAX} bytes"
         );
         Error::new(text).with_status(413)
     };

@@ -246,11 +246,7 @@ impl Sizer {
                 self.tried.is_too_large(size + 1, "more threads did not help");
                 (
                     size,
-                    format!(
-                        "{} threads did not more work than {size}, and not \
-                    sooner",
-                        now.size
-                    ),
+                    format!("{} threads did not more work than {size}, and not sooner", now.size),
                 )
             }
             Some(before) if before.size > now.size && before.is_better_than(&now) => {

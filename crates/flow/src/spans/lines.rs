@@ -97,8 +97,7 @@ impl<W: Write> Write for &Spans<W> {
             Err(error) => {
                 if !is_after_gap {
                     say(format_args!(
-                        "cannot be written: {error}; writing goes on when it is \
-                        possible again"
+                        "cannot be written: {error}; writing goes on when it is possible again"
                     ));
                 }
                 lines.lost += 1;

@@ -104,7 +104,7 @@ pub(super) fn choose(
     if chosen.is_none() && contradictions.is_empty() && !judged.iter().all(Vec::is_empty) {
         contradictions.push(match ruled_out.is_empty() {
             true => "no alternative here keeps all requirements, though each pair of them is kept \
-                by one"
+                     by one"
                 .into(),
             false => "no alternative was shown to keep all requirements with the graph's own \
                       nodes, too: the table says why"
@@ -216,8 +216,7 @@ fn words(
     let Some(best) = chosen.map(|chosen| all[chosen].row) else { return String::new() };
     if *changes_meaning {
         return format!(
-            "{}; other messages may arrive, so this choice is \
-            yours",
+            "{}; other messages may arrive, so this choice is yours",
             takes(row, best, CYCLE)
         );
     }

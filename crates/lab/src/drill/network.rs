@@ -87,9 +87,8 @@ impl Network {
         }
         if hosts.iter().any(|host| host.router.is_some()) {
             return Err(
-                "a drill would connect to the router of the real hosts, so it takes no host \
-                with a 'router'; drill a copy of the \
-                        graph with 'address' in place of 'router'"
+                "a drill would connect to the router of the real hosts, so it takes no host with a \
+                 'router'; drill a copy of the graph with 'address' in place of 'router'"
                     .into(),
             );
         }

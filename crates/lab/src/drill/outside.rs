@@ -256,10 +256,8 @@ fn fill_disk(process: &AtomicU32) -> SeenOutside {
     let limit = match full(Some(0)) {
         Ok(limit) => limit,
         Err(error) => {
-            let why = format!(
-                "this machine does not let a drill limit the files of a process: \
-                {error}"
-            );
+            let why =
+                format!("this machine does not let a drill limit the files of a process: {error}");
             return SeenOutside { not_shown: vec![why], ..SeenOutside::default() };
         }
     };

@@ -308,11 +308,11 @@ impl Whole<'_> {
                 if self.is_sent_by_service(at) =>
             {
                 "no node waits for the messages of a service, so nothing would show it; its domain \
-                    can be struck"
+                 can be struck"
             }
             (Subject::Host(other), DrilledFault::SentAgain) if !self.can_be_heard(other) => {
                 "nothing comes from there, or one of the two hosts has no address: to send again, \
-                    the drill connects to both"
+                 the drill connects to both"
             }
             (Subject::Node(_), DrilledFault::Late) if self.bears_all() => {
                 "the overrun policy only counts, and nothing has a guard"

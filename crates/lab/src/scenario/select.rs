@@ -82,8 +82,8 @@ impl Selection {
         let only = |(axis, values): &(String, Vec<String>)| format!("{axis}={}", values.join(","));
         let only: Vec<_> = self.0.iter().map(only).collect();
         format!(
-            "--only {}: none of the {all} rows matches; allow more values, or leave out \
-             --quick, which has fewer rows",
+            "--only {}: none of the {all} rows matches; allow more values, or leave out --quick, \
+             which has fewer rows",
             only.join(" --only ")
         )
     }

@@ -198,7 +198,7 @@ impl MergeReport {
             writeln!(
                 text,
                 "of {shown} neighbours of different hosts {unsure} are closer in time than that: \
-                    their order is not sure"
+                 their order is not sure"
             )?;
         }
         if *not_shown > 0 {
@@ -264,7 +264,7 @@ fn said(link: &LinkOrder) -> String {
         }
         _ => format!(
             "{found}, {before} received before that, {beyond} of them by more than the error of \
-                the clocks: do not trust the order"
+             the clocks: do not trust the order"
         ),
     }
 }

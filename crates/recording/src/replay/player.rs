@@ -139,10 +139,8 @@ impl<'a> Player<'a> {
         if !self.unknown.is_empty() {
             let names: Vec<_> = self.unknown.iter().take(UNKNOWN_MAX).cloned().collect();
             let names = names.join("', '");
-            self.notes.push(format!(
-                "topics that do not belong to this graph are left out: \
-                '{names}'"
-            ));
+            self.notes
+                .push(format!("topics that do not belong to this graph are left out: '{names}'"));
         }
         result
     }

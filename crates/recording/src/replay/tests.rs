@@ -364,8 +364,8 @@ fn a_tail_that_the_recorder_missed_is_named_whatever_part_says_so() {
     let result = replay_all(&[&first, &second], None).expect("each part is sound");
     let stops = ["", " (after reset 1)"].map(|life| {
         format!(
-            "thread plant/0{life}: cycles 10 to 14, its last ones, are missing (the disk could not be \
-             written)"
+            "thread plant/0{life}: cycles 10 to 14, its last ones, are missing (the disk could not \
+             be written)"
         )
     });
     assert_eq!((result.cycles, result.stops), (40, stops.to_vec()));

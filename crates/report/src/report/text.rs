@@ -138,7 +138,7 @@ impl Report<'_> {
         text.push('\n');
         if lost > 0 {
             let words = "sinew run read these cycles of its threads too late: they are counted, \
-                but in no other figure; give it more CPU time, or make the period longer";
+                         but in no other figure; give it more CPU time, or make the period longer";
             wrap_narrow(&mut text, "records lost: ", words);
         }
         if let Some(error) = self.stats.tracking_error_m() {

@@ -294,10 +294,7 @@ fn step_aside(base: &Path) -> Result<(), Refusal> {
     let place = base.display();
     let refuse = |error: io::Error| {
         Refusal::new(
-            format!(
-                "cannot move this process into a cgroup below {place}: \
-            {error}"
-            ),
+            format!("cannot move this process into a cgroup below {place}: {error}"),
             DELEGATE,
         )
     };

@@ -153,7 +153,7 @@ fn cpus(asked: &[u32], pid: u32) -> Found {
         Some("see which CPUs the cpuset of its cgroup or container allows".into())
     } else {
         let what = "see 'sinew log' for what the kernel refused; otherwise the node changes it \
-            itself";
+                    itself";
         Some(format!("{what} with its threads"))
     };
     (format!("{} (affinity of its threads)", list(&got)), remedy)

@@ -125,7 +125,7 @@ impl Run {
                 Err("packets are seen at the socket of their domain; use 'sinew tap'".into())
             }
             Request::Traces {} => Err("in the run itself, only a service whose kind observes the \
-                run may read the core's cycles"
+                                       run may read the core's cycles"
                 .into()),
             Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
         }

@@ -125,8 +125,7 @@ impl Run {
         if let Some(lost) = edit.parts.iter().find(is_lost) {
             let name = self.service_name(lost.service);
             let text = format!(
-                "domain '{name}' ended while it prepared the edit; save the file \
-                once more"
+                "domain '{name}' ended while it prepared the edit; save the file once more"
             );
             return self.give_up(edit, &text);
         }

@@ -280,7 +280,7 @@ impl Run {
         if !self.holds() {
             return Err(
                 "this graph has no 'hold: true', so its run ends with its core; write 'hold: true' \
-                    at its top"
+                 at its top"
                     .into(),
             );
         }

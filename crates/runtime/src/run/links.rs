@@ -216,8 +216,8 @@ impl Run {
         let service = plan.domains[plan.nodes[end.node].domain].name.clone();
         let text = format!(
             "link {} > {} is broken: '{service}' has overwritten its memory; the core goes on \
-                without the link, even after '{service}' restarts; to restore the link, stop the \
-                graph and run it again",
+             without the link, even after '{service}' restarts; to restore the link, stop the \
+             graph and run it again",
             plan.end_name(link.from),
             plan.end_name(link.to),
         );

@@ -301,8 +301,8 @@ impl Run {
         let saver = self.links.tunings.saver.as_ref().ok_or("a bug: nobody saves")?;
         saver.settings.try_send(settings.to_vec()).map_err(|_| {
             format!(
-                "{SAVES_MAX} other changes already wait to be saved; check the disk, or leave \
-                out --save"
+                "{SAVES_MAX} other changes already wait to be saved; check the disk, or leave out \
+                 --save"
             )
         })
     }

@@ -62,8 +62,7 @@ impl Watcher {
                 let supervisor = io.watch().supervisor().clone();
                 let alarm = Request::Alarm { text: "help".into() };
                 while supervisor.order(&alarm).map_err(|text| fault!("{text}"))?
-                    == "it is an \
-                    event now"
+                    == "it is an event now"
                 {
                     io.beat();
                 }

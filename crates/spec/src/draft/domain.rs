@@ -166,8 +166,7 @@ fn realtime_role<'a>(name: Named<'a>, domain: &Fields<'a>, entry: &'a Entry) -> 
             report.error(
                 item.span,
                 message,
-                "remove 'period'; it is the period of the domain that \
-                releases this one",
+                "remove 'period'; it is the period of the domain that releases this one",
             );
         }
         _ => {}

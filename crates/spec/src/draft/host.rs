@@ -24,11 +24,8 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Host<'a> {
     let listen = fields.text("listen").filter(|named| is_address(*named, true, report));
     let router = fields.text("router").filter(|named| is_address(*named, false, report));
     if let (None, Some(listen)) = (address, listen) {
-        let message = format!(
-            "host '{}' listens, but the other hosts do not know \
-            where",
-            name.text
-        );
+        let message =
+            format!("host '{}' listens, but the other hosts do not know where", name.text);
         report.error(listen.span, message, "add 'address: NAME:PORT', where they reach it");
     }
     let text = |named: Named<'_>| named.text.to_owned();

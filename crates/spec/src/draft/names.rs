@@ -73,7 +73,7 @@ impl<'a> Draft<'a> {
                 let block = block.name.text;
                 return format!(
                     "links stay inside a block, and '{name}' is outside of '{block}'; name the \
-                        port under 'outputs:' of '{block}', and link that"
+                     port under 'outputs:' of '{block}', and link that"
                 );
             }
         }

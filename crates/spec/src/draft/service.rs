@@ -83,8 +83,7 @@ fn blocking(flows: &Fields<'_>) -> PoolSize {
     let are_read = min > 0 && max > 0;
     if are_read && min >= max {
         let message = format!(
-            "a pool that adapts its size needs a min below its max, found min {min} and \
-                max {max}"
+            "a pool that adapts its size needs a min below its max, found min {min} and max {max}"
         );
         let help =
             format!("write a max that is more than min, or blocking: {min} for a fixed size");
@@ -180,7 +179,7 @@ fn check(fields: &Fields<'_>, restart: &Restart) {
     let fitting = fitting(restart);
     let message = format!(
         "the restart limit can never be reached: the pauses between {restarts_max} restarts{} \
-            alone take {}, and the window is {}{}",
+         alone take {}, and the window is {}{}",
         written("restarts_max"),
         text(pauses_ns),
         duration_text(window_ns),

@@ -207,12 +207,14 @@ fn refused(text: &str, changes: &[Change]) -> String {
 fn what_other_places_say_too_is_refused() {
     let of_an_alias = "a: &x\n  b: 1\nc: *x\n";
     for change in [set("c", "b", "2"), remove("c", "b"), set("c", "d", "2")] {
-        let why = "line 3: '*x' repeats the value of '&x' on line 1, which would change too; write the value out here by hand";
+        let why = "line 3: '*x' repeats the value of '&x' on line 1, which would change too; write \
+                   the value out here by hand";
         assert_eq!(refused(of_an_alias, &[change]), why);
     }
     let at = |line: usize| {
         format!(
-            "line {line}: the value of '&x' on line 1 is repeated on line 3 by '*x', and would change there too; write it out there by hand"
+            "line {line}: the value of '&x' on line 1 is repeated on line 3 by '*x', and would \
+             change there too; write it out there by hand"
         )
     };
     for change in [set("a", "b", "2"), set("a", "d", "2")] {

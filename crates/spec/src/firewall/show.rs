@@ -10,14 +10,13 @@ use crate::picture::{count, delivery_text};
 
 /// Why the core cannot wait for who observes it.
 const OBSERVING: &str = "they read the records of the core's cycles, in memory that they cannot \
-    write; the core never waits for them";
+                         write; the core never waits for them";
 
 /// What of a link is dropped for its age.
 fn past(link: &Link) -> String {
     link.after_ns.map_or(String::new(), |after_ns| {
         format!(
-            ", and drops messages of another host that are older than \
-            {}",
+            ", and drops messages of another host that are older than {}",
             duration_text(after_ns)
         )
     })

@@ -94,7 +94,7 @@ fn unlinked(draft: &Draft<'_>, node: Named<'_>, name: &str, shown: &str, port: &
         Direction::Out => {
             let help = format!(
                 "add 'ports: {{{name}: [{{name: NODE, port: PORT}}]}}' to the node that takes \
-                    {crosses}"
+                 {crosses}"
             );
             ("output", help)
         }

@@ -16,7 +16,7 @@ pub(crate) static HOST: Table = Table {
             "address",
             Shape::Value(ParameterType::Text),
             "Where the other hosts reach it: NAME:PORT. Of two hosts with links between them, one \
-                needs an address, or both need a 'router'.",
+             needs an address, or both need a 'router'.",
         ),
         optional(
             "listen",
@@ -28,13 +28,13 @@ pub(crate) static HOST: Table = Table {
             "router",
             Shape::Value(ParameterType::Text),
             "A router of Zenoh that it connects to: NAME:PORT. Two hosts that both name one are \
-                connected through it.",
+             connected through it.",
         ),
         optional(
             "tls",
             Fields(&TLS),
             "Its certificate, and how it checks those of the other hosts. Default: no encryption, \
-                and everyone who reaches the port is trusted.",
+             and everyone who reaches the port is trusted.",
         ),
     ],
 };
@@ -52,13 +52,12 @@ static TLS: Table = Table {
             "certificate",
             Shape::Value(ParameterType::Path),
             "A PEM file with its own certificate. The CN is the host's name (with a router \
-                GRAPH@HOST), and the certificate names the 'address', too.",
+             GRAPH@HOST), and the certificate names the 'address', too.",
         ),
         required(
             "key",
             Shape::Value(ParameterType::Path),
-            "A PEM file with the private key of its \
-            certificate.",
+            "A PEM file with the private key of its certificate.",
         ),
     ],
 };

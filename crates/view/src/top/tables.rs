@@ -282,7 +282,7 @@ fn links(status: &Status, theme: Theme) -> Rows {
         ]);
         if link.broken {
             let what = "the graph goes on without it; to restore it, stop the graph and run it \
-                again";
+                        again";
             rows.note(what.into(), theme.bad());
         }
     }

@@ -36,11 +36,11 @@ static INFO: Kind = Kind {
             .doc("What is written, as a template."),
         Parameter::new("as", ParameterType::Choice(&["ndjson", "text", "csv"])).or("ndjson").doc(
             "Form of the line: JSON; a text without line breaks; or the values of a list or a \
-                mapping as a row of CSV (RFC 4180).",
+             mapping as a row of CSV (RFC 4180).",
         ),
         Parameter::new("sync", ParameterType::Bool).or("false").doc(
             "Whether the answer waits for fsync. With it the line survives a power cut; without it \
-                an answered line survives a kill of the process.",
+             an answered line survives a kill of the process.",
         ),
     ],
     ..FLOW

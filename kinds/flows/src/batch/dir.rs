@@ -30,19 +30,19 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(m
 static INFO: Kind = Kind {
     name: "dir",
     doc: "Begins a flow for each file in a folder, and for each new one, in the order of their \
-        names. Its packet is {file, name, size}. When the reply is back, the file is moved to the \
-        folder 'done', so each file comes once; after a kill, the files that were under way come \
-        again. Only the first worker runs it.",
+          names. Its packet is {file, name, size}. When the reply is back, the file is moved to \
+          the folder 'done', so each file comes once; after a kill, the files that were under way \
+          come again. Only the first worker runs it.",
     ports: &[output("out", "The packet.")],
     parameters: &[
         Parameter::new("path", ParameterType::Path).doc("The folder. Folders in it are ignored."),
         Parameter::new("pattern", ParameterType::Text).or("'*'").doc(
             "Pattern of the names, such as '*.csv'. Names that begin with a dot are ignored: such \
-                files are still being written.",
+             files are still being written.",
         ),
         Parameter::new("done", ParameterType::Path).doc(
             "A folder on the same disk, for files whose reply is not an error; created if missing. \
-                Nothing in it is replaced.",
+             Nothing in it is replaced.",
         ),
         Parameter::new("failed", ParameterType::Text).or("\"\"").doc(
             "The same for files whose reply is an error. Empty: they stay, and come again when \

@@ -36,9 +36,9 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "file",
     doc: "Reads a file and sends each element of it to 'out'. At the end {read, done, rejected} \
-        goes to 'done'; without a link it is the reply. It reads only as fast as elements are \
-        answered, and never holds the whole file. With a checkpoint, a new run goes on where a \
-        killed one was.",
+          goes to 'done'; without a link it is the reply. It reads only as fast as elements are \
+          answered, and never holds the whole file. With a checkpoint, a new run goes on where a \
+          killed one was.",
     ports: &[
         input("in", "The packet, for the templates in 'path'."),
         error(),
@@ -47,7 +47,7 @@ static INFO: Kind = Kind {
         output(
             "rejected",
             "{file, line, number, error, status} of an element that has failed: its text, the line \
-                where it begins, why. Without a link, such an element fails the whole file.",
+             where it begins, why. Without a link, such an element fails the whole file.",
         ),
     ],
     parameters: &[
@@ -73,12 +73,11 @@ static INFO: Kind = Kind {
             .doc("Longest line, row or whole file. A longer one fails the whole."),
         Parameter::new("checkpoint", ParameterType::Yaml).or("\"\"").doc(
             "Where the progress is kept, once a second and at the end: a file, relative to the \
-                folder of the spec, or an entry {store: NAME, key: expression}. \
-             Empty: none.",
+             folder of the spec, or an entry {store: NAME, key: expression}. Empty: none.",
         ),
         Parameter::new("follow", ParameterType::Bool).or("false").doc(
             "Whether it waits for more at the end of the file, even if the file is replaced or \
-                cut. Then it runs until its flow, its domain or its graph ends.",
+             cut. Then it runs until its flow, its domain or its graph ends.",
         ),
     ],
     ..FLOW

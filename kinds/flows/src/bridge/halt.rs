@@ -17,10 +17,10 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "halt",
     doc: "Stops the core through the supervisor: safe outputs at the next cycle, then the \
-        actuators come to rest. In a graph with 'hold: true' it waits until the core is held, and \
-        answers how long that took; any other graph ends, and the answer comes as soon as the \
-        request is accepted. This is the stop of a service: it does not replace a stop button in \
-        the machine's safety chain.",
+          actuators come to rest. In a graph with 'hold: true' it waits until the core is held, \
+          and answers how long that took; any other graph ends, and the answer comes as soon as \
+          the request is accepted. This is the stop of a service: it does not replace a stop \
+          button in the machine's safety chain.",
     ports: &[
         input("in", "The packet, from which 'reason' is made."),
         output("out", "{phase, stop: {reason, safe_output_us, at_rest_us}}."),
@@ -34,7 +34,7 @@ static INFO: Kind = Kind {
             .or("5s")
             .doc(
                 "Longest that it waits for the end of the stop; then it fails with status 504, and \
-                    the stop goes on. 0s answers as soon as the request is accepted.",
+                 the stop goes on. 0s answers as soon as the request is accepted.",
             ),
     ],
     ..FLOW

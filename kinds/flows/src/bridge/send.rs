@@ -20,9 +20,9 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "send",
     doc: "Makes a message of 'value' and puts it into a mailbox of the core, which reads it at the \
-        beginning of a cycle. 'value' must have every field of the message, with a value that \
-        fits, and no other field: else it fails with status 400. If the mailbox is full or the \
-        core has stopped, it fails with status 503; it never waits.",
+          beginning of a cycle. 'value' must have every field of the message, with a value that \
+          fits, and no other field: else it fails with status 400. If the mailbox is full or the \
+          core has stopped, it fails with status 503; it never waits.",
     ports: &[
         input("in", "The packet, from which 'value' is made."),
         output("out", "{sent: true}."),
@@ -35,7 +35,7 @@ static INFO: Kind = Kind {
             .doc("The fields of the message: a mapping with templates in it."),
         Parameter::new("count", ParameterType::Text).or("").doc(
             "A field that is not in 'value': it is filled with a higher number in every message, \
-                for a reader that tells commands apart by it. Empty: none.",
+             for a reader that tells commands apart by it. Empty: none.",
         ),
     ],
     ..FLOW

@@ -95,10 +95,8 @@ impl Cache {
     /// Makes the reply, or waits for who does.
     async fn make<'a>(&'a self, at: At<'a>, key: Box<str>, packet: Value) -> Step<'a> {
         let Some(mut place) = self.lines.enter(&key, 1, WAITING_MAX) else {
-            let what = format!(
-                "{WAITING_MAX} packets already wait for the replies to other \
-                packets"
-            );
+            let what =
+                format!("{WAITING_MAX} packets already wait for the replies to other packets");
             return Step::Fail(refused_for_now(503, what, 1));
         };
         place.wait().await;

@@ -25,10 +25,10 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "query",
     doc: "Runs a statement on a database, and passes the answer on: a row as a mapping, a list of \
-        rows, how many rows were changed, or rows as lines of JSON while they come. Values are \
-        arguments, never part of the text. Errors have status 404 if 'rows: one' finds no row, 409 \
-        if a row exists already, 422 if a row breaks another rule of its table, 503 if the \
-        database cannot be reached or is too busy.",
+          rows, how many rows were changed, or rows as lines of JSON while they come. Values are \
+          arguments, never part of the text. Errors have status 404 if 'rows: one' finds no row, \
+          409 if a row exists already, 422 if a row breaks another rule of its table, 503 if the \
+          database cannot be reached or is too busy.",
     ports: &[input("in", "The packet, for the arguments."), output("out", "The answer."), error()],
     parameters: &[
         Parameter::new("sql", ParameterType::Text).doc("The node of the kind sql to ask."),

@@ -31,10 +31,10 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "session",
     doc: "Keeps the sessions of users who have logged in, by a random number in a cookie; a store \
-        has its hash. find: if the cookie is that of a session, passes the packet on, with what \
-        the session holds as a value of the flow; else it answers 401. begin: begins a session, \
-        always under a new number. end: ends it. Requests of pages of other sites are refused with \
-        403, unless they only read.",
+          has its hash. find: if the cookie is that of a session, passes the packet on, with what \
+          the session holds as a value of the flow; else it answers 401. begin: begins a session, \
+          always under a new number. end: ends it. Requests of pages of other sites are refused \
+          with 403, unless they only read.",
     ports: &[
         input("in", "A request, or a mapping with 'method', 'header' and perhaps 'cookies'."),
         output("out", "The same packet."),
@@ -45,7 +45,7 @@ static INFO: Kind = Kind {
         Parameter::new("store", ParameterType::Text).doc("The name of a node of the kind 'store'."),
         Parameter::new("do", ParameterType::Choice(&["find", "begin", "end"])).or("find").doc(
             "find: looks the session up. begin: after the login. end: at the logout. The replies \
-                of begin and end set the cookie.",
+             of begin and end set the cookie.",
         ),
         Parameter::new("value", ParameterType::Yaml)
             .or("~")
@@ -264,7 +264,7 @@ impl Session {
             true => Ok(()),
             false => {
                 let text = "the request is from a page of another site; to allow it, add the site \
-                    to 'origins'";
+                            to 'origins'";
                 Err(refused(403, text))
             }
         }

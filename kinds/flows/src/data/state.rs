@@ -31,8 +31,8 @@ const BYTES_READ_PER_UNIT: usize = 4;
 static INFO: Kind = Kind {
     name: "state",
     doc: "Reads or changes one entry of a store, as one atomic operation. The value of the entry \
-        after it (with 'delete', before it) goes to 'out' as the packet, or is set as a value of \
-        the flow ('into').",
+          after it (with 'delete', before it) goes to 'out' as the packet, or is set as a value of \
+          the flow ('into').",
     ports: &[
         input("in", "The packet."),
         error(),
@@ -40,7 +40,7 @@ static INFO: Kind = Kind {
         output(
             "otherwise",
             "The packet, if 'get' or 'delete' finds no entry, or 'replace' another value. Without \
-                a link: the value is nothing (null); with 'replace', an error with status 409.",
+             a link: the value is nothing (null); with 'replace', an error with status 409.",
         ),
     ],
     parameters: &[
@@ -68,7 +68,7 @@ static INFO: Kind = Kind {
             .or("0s")
             .doc(
                 "The entry expires this long after the operation. 0s: never after 'set' and \
-                    'replace'; 'append' and 'increment' leave its time as it was.",
+                 'replace'; 'append' and 'increment' leave its time as it was.",
             ),
         Parameter::new("into", ParameterType::Text)
             .or("\"\"")

@@ -62,16 +62,16 @@ const fn flag(name: &'static str, doc: &'static str) -> Parameter {
 static INFO: Kind = Kind {
     name: "http",
     doc: "Sends a request to another server over HTTP, and passes its answer on as {status, \
-        header, body}. An answer with any status is a reply, unless 'fail' is set. If the server \
-        cannot be reached, or its answer is not HTTP, it fails with status 502; if the answer is \
-        late, with 504. \
-          Connections are kept and used again, HTTP/2 where the server offers it over TLS.",
+          header, body}. An answer with any status is a reply, unless 'fail' is set. If the server \
+          cannot be reached, or its answer is not HTTP, it fails with status 502; if the answer is \
+          late, with 504. Connections are kept and used again, HTTP/2 where the server offers it \
+          over TLS.",
     ports: &[input("in", "The packet, for the templates."), output("out", "The answer."), error()],
     parameters: &[
         yaml(
             "url",
             "The URL, such as http://host/path; a template. With 'targets' a path; with 'proxy' \
-                the path of the packet follows, unless it is a template.",
+             the path of the packet follows, unless it is a template.",
             Some("''"),
         ),
         yaml("method", "A template.", Some("GET")),
@@ -127,15 +127,15 @@ static INFO: Kind = Kind {
         flag(
             "proxy",
             "Whether it is a proxy: passes on method, path, query, headers and body of the \
-                request, and the answer while it comes; a websocket too. 'header' adds to the \
-                headers.",
+             request, and the answer while it comes; a websocket too. 'header' adds to the \
+             headers.",
         ),
         Parameter::new("forwarded", ParameterType::Choice(&["set", "append", "keep"]))
             .or("set")
             .doc(
                 "x-forwarded-for, -proto and -host of a proxy. set: what it knows itself; append: \
-                    the same behind the client's, if the client is a trusted proxy; keep: the \
-                    client's.",
+                 the same behind the client's, if the client is a trusted proxy; keep: the \
+                 client's.",
             ),
         Parameter::new("targets", ParameterType::Texts { max: TARGETS_MAX }).or("[]").doc(
             "Several servers, such as [http://10.0.0.1:9000, http://10.0.0.2:9000]: one of them \
@@ -152,7 +152,7 @@ static INFO: Kind = Kind {
         .doc("How long a target that could not be reached is left out."),
         Parameter::new("health", ParameterType::Text).or("''").doc(
             "A path for health checks of each target, such as /health; empty: none. An answer with \
-                a status of 400 or more is a bad one, and so is none.",
+             a status of 400 or more is a bad one, and so is none.",
         ),
         Parameter::new(
             "health_every",

@@ -26,14 +26,14 @@ pub(crate) const SECURE: Parameter = Parameter::new("secure", ParameterType::Boo
 pub(crate) const SAME_SITE: Parameter =
     Parameter::new("same_site", ParameterType::Choice(&["lax", "strict", "none"])).or("lax").doc(
         "Whether browsers send it with requests from pages of other sites. lax: only when a link \
-            is followed; strict: never; none: always.",
+         is followed; strict: never; none: always.",
     );
 
 static INFO: Kind = Kind {
     name: "cookie",
     doc: "Passes a packet on, and lets the reply set a cookie. Unless the spec says otherwise, \
-        scripts of the page cannot read it, and browsers send it over TLS only, and not with \
-        requests from pages of other sites. An error sets no cookie.",
+          scripts of the page cannot read it, and browsers send it over TLS only, and not with \
+          requests from pages of other sites. An error sets no cookie.",
     ports: &[input("in", "The packet."), output("out", "The same packet."), error()],
     parameters: &[
         Parameter::new("cookie", ParameterType::Text).doc("The name of the cookie."),
@@ -42,10 +42,9 @@ static INFO: Kind = Kind {
         Parameter::new("max_age", ParameterType::Duration { min_ns: 0, max_ns: MAX_AGE_NS_MAX })
             .or("0s")
             .doc("How long the browser keeps it; 0s: until the browser is closed."),
-        Parameter::new("path", ParameterType::Text).or("/").doc(
-            "Browsers send it for this path \
-            and all below it.",
-        ),
+        Parameter::new("path", ParameterType::Text)
+            .or("/")
+            .doc("Browsers send it for this path and all below it."),
         Parameter::new("cookie_domain", ParameterType::Text)
             .or("")
             .doc("Browsers send it to this domain and all below it. Default: to this server only."),

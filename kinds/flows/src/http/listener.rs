@@ -39,10 +39,9 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(m
 static INFO: Kind = Kind {
     name: "listener",
     doc: "Begins a flow for each HTTP request (HTTP/1.1 and HTTP/2 on the same port) and answers \
-        with its reply. A reply of nothing is 204; a text, bytes and streams are the body; a \
-        mapping of \
-          'status', 'header' and 'body' is the whole answer; anything else is JSON. An error has \
-          its status, 500 if nobody gave it one.",
+          with its reply. A reply of nothing is 204; a text, bytes and streams are the body; a \
+          mapping of 'status', 'header' and 'body' is the whole answer; anything else is JSON. An \
+          error has its status, 500 if nobody gave it one.",
     ports: &[output(
         "out",
         "{method, scheme, host, path, query, protocol, header, body, params, remote}.",
@@ -97,7 +96,7 @@ static PARAMETERS: &[Parameter] = &[
         ParameterType::Bool,
         "false",
         "Whether a flow begins before its request's body has arrived: 'body' is a stream then, \
-            which can be read once, and comes no faster than the flow reads it.",
+         which can be read once, and comes no faster than the flow reads it.",
     ),
     count(
         "connections_max",
@@ -124,7 +123,7 @@ static PARAMETERS: &[Parameter] = &[
         1 << 40,
         "128MiB",
         "Most bytes of bodies and answers that are held, all connections together; a request past \
-            it is answered with 503, and connections that read their answer slowly are closed.",
+         it is answered with 503, and connections that read their answer slowly are closed.",
     ),
     count("streams_max", 10_000, "100", "Most requests at a time on a connection of HTTP/2."),
     parameter(
@@ -132,24 +131,24 @@ static PARAMETERS: &[Parameter] = &[
         ParameterType::Bool,
         "false",
         "Compress (gzip) answers of 1 KiB or more, of types that compress well, if the client \
-            accepts it.",
+         accepts it.",
     ),
     parameter(
         "flow_id",
         ParameterType::Bool,
         "false",
         "Every answer has the number of its flow in the header 'x-flow-id'; one of status 500 or \
-            more always has it.",
+         more always has it.",
     ),
     texts(
         "hosts",
         "Further names of this server, such as api.example; '*' for any. At a loopback address, \
-            and if any are given here, requests with other names are answered with 403.",
+         and if any are given here, requests with other names are answered with 403.",
     ),
     texts(
         "origins",
         "Further sites whose pages may send requests, such as https://app.example; '*' for any. At \
-            a loopback address, and if any are given here, other pages are answered with 403.",
+         a loopback address, and if any are given here, other pages are answered with 403.",
     ),
     parameter(
         "access_log",

@@ -29,10 +29,10 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "multipart",
-    doc: "Splits a body of the type multipart/form-data. Its fields and files become a value \
-          of the flow, {fields, files}, and the packet is passed on. Files stay in memory, or are \
-          written to a folder under names of their own, as they come if the body is a stream. \
-          A form that is not valid fails with 400, another type with 415, a form that is too large \
+    doc: "Splits a body of the type multipart/form-data. Its fields and files become a value of \
+          the flow, {fields, files}, and the packet is passed on. Files stay in memory, or are \
+          written to a folder under names of their own, as they come if the body is a stream. A \
+          form that is not valid fails with 400, another type with 415, a form that is too large \
           with 413.",
     ports: &[
         input("in", "A request, or a mapping with 'header' and a 'body' of text or bytes."),

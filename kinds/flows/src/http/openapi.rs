@@ -23,8 +23,8 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "openapi",
     doc: "Answers with a description of the routes of routers, by OpenAPI 3.1: paths and methods, \
-        bodies and parameters by the schemas of 'validate', who may send requests, and the \
-        statuses of answers, as far as the graph shows them. It is made once, with the node.",
+          bodies and parameters by the schemas of 'validate', who may send requests, and the \
+          statuses of answers, as far as the graph shows them. It is made once, with the node.",
     ports: &[input("in", "Any packet."), output("out", "The description, a mapping."), error()],
     parameters: &[
         Parameter::new("title", ParameterType::Text).doc("Name of the interface."),

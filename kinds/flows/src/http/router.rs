@@ -40,8 +40,7 @@ static INFO: Kind = Kind {
          path: literal text, with :name or {name} for a segment and *name for all that follows; a \
          slash at the end counts. port: out[0], out[1] and so on. reserved: whether requests of \
          this route have a place that load cannot take; default: true where it leads to halt, \
-         reset or status. \
-         summary: what it is for, for the node openapi.",
+         reset or status. summary: what it is for, for the node openapi.",
     )],
     ..FLOW
 };

@@ -48,7 +48,7 @@ static INFO: Kind = Kind {
             .doc("The index file: the answer for its folder."),
         Parameter::new("cache_control", ParameterType::Text).or("no-cache").doc(
             "The header 'cache-control'. Default: caches ask each time whether the file has \
-                changed.",
+             changed.",
         ),
     ],
     ..FLOW

@@ -49,7 +49,7 @@ static INFO: Kind = Kind {
             .doc("How long the first packet waits for others."),
         Parameter::new("concurrency", ParameterType::Integer { min: 1, max: 1024 }).or("1").doc(
             "Most lists that are under way at once, in all workers. Meanwhile packets are \
-                collected.",
+             collected.",
         ),
         Parameter::new("waiting_max", ParameterType::Integer { min: 1, max: 1_000_000 })
             .or("10000")

@@ -17,8 +17,7 @@ static INFO: Kind = Kind {
     name: "for",
     doc: "Sends each element of a list to 'out'. The replies, in the order of the elements and \
           null for nothing, are a list: it goes to 'done'; without a link it is the reply. After \
-          an error no more elements are begun; those under way end, and their \
-          errors are joined.",
+          an error no more elements are begun; those under way end, and their errors are joined.",
     ports: &[
         input("in", "The list, or the packet for 'items'."),
         error(),

@@ -20,9 +20,9 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "limit",
     doc: "Limits packets: of each key it passes on 'rate' packets in a time of 'per', and \
-        'concurrency' at once, in all workers together. Packets over the limit go to 'over'; \
-        without a link they fail with status 429, and 'retry-after' says after how many seconds \
-        there is room.",
+          'concurrency' at once, in all workers together. Packets over the limit go to 'over'; \
+          without a link they fail with status 429, and 'retry-after' says after how many seconds \
+          there is room.",
     ports: &[
         input("in", "The packet."),
         error(),
@@ -32,7 +32,7 @@ static INFO: Kind = Kind {
     parameters: &[
         Parameter::new("key", ParameterType::Yaml).doc(
             "Key of a packet, as an expression (CEL): a text or a whole number. Each key has \
-                limits of its own.",
+             limits of its own.",
         ),
         Parameter::new("rate", ParameterType::Integer { min: 0, max: RATE_MAX })
             .or("0")

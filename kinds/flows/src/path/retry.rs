@@ -30,7 +30,7 @@ static INFO: Kind = Kind {
             .doc("Longest pause."),
         Parameter::new("jitter", ParameterType::Number { min: 0.0, max: 1.0 }).or("0.5").doc(
             "Random part of each pause, so that flows that failed together do not come back \
-                together: 0.5 means from half of the pause to all of it.",
+             together: 0.5 means from half of the pause to all of it.",
         ),
         Parameter::new("when", ParameterType::Yaml).or("true").doc(
             "Which errors are worth another attempt, as an expression (CEL) over 'error' \

@@ -15,7 +15,7 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "sleep",
     doc: "Passes every packet on after some time; other flows go on meanwhile. The time is exact \
-        to about a millisecond.",
+          to about a millisecond.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet, later.")],
     parameters: &[
         Parameter::new("duration", ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX })

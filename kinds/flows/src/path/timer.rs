@@ -21,9 +21,9 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(m
 static INFO: Kind = Kind {
     name: "timer",
     doc: "Begins a flow at regular intervals ('interval', by the monotonic clock) or at times of \
-        the day ('cron', by the clock of day). Its packet is {time_ms, number, missed}: \
-          the time since 1970, how many flows it has begun before, how many it has left out since \
-          the last. Only the first worker runs it.",
+          the day ('cron', by the clock of day). Its packet is {time_ms, number, missed}: the time \
+          since 1970, how many flows it has begun before, how many it has left out since the last. \
+          Only the first worker runs it.",
     ports: &[output("out", "The packet.")],
     parameters: &[
         Parameter::new("interval", ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX })
@@ -40,7 +40,7 @@ static INFO: Kind = Kind {
             .or("skip")
             .doc(
                 "If the last flow has not ended yet: leave this one out (skip), begin it after \
-                    that, one at most (queue), or begin it now (allow).",
+                 that, one at most (queue), or begin it now (allow).",
             ),
         Parameter::new(
             "deadline",

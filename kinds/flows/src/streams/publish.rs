@@ -16,7 +16,7 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "publish",
     doc: "Sends a message to all present subscribers of a topic, and passes the packet on. If the \
-        topic says 'when_full: wait', it waits until the slowest subscriber has room.",
+          topic says 'when_full: wait', it waits until the slowest subscriber has room.",
     ports: &[input("in", "The packet."), output("out", "The packet."), error()],
     parameters: &[
         Parameter::new("topic", ParameterType::Text).doc("The name of a node of the kind 'topic'."),

@@ -32,8 +32,8 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "stream",
-    doc: "Sends each element of a stream to 'out' while it comes. The replies, in the order of \
-          the elements and without those that are nothing, are a new stream: it goes to 'done'; \
+    doc: "Sends each element of a stream to 'out' while it comes. The replies, in the order of the \
+          elements and without those that are nothing, are a new stream: it goes to 'done'; \
           without a link it is the reply. An element is read when the results of the one before \
           have been read.",
     ports: &[
@@ -44,7 +44,7 @@ static INFO: Kind = Kind {
         output(
             "rejected",
             "{line, number, error, status} of an element that has failed: its text, the line where \
-                it begins, why. Without a link, such an element ends the whole stream.",
+             it begins, why. Without a link, such an element ends the whole stream.",
         ),
     ],
     parameters: PARAMETERS,
@@ -76,7 +76,7 @@ static PARAMETERS: &[Parameter] = &[
     .or("ndjson")
     .doc(
         "Form of the new stream: lines, JSON texts in lines, rows, events, or bytes as they are. \
-            'counts' makes no stream: it reads all elements and drops the replies.",
+         'counts' makes no stream: it reads all elements and drops the replies.",
     ),
     Parameter::new("header", ParameterType::Bool).or("true").doc(
         "Whether CSV begins with the names of its columns: a row is a mapping then, else a list.",
@@ -95,7 +95,7 @@ static PARAMETERS: &[Parameter] = &[
     .doc("Longest line, row or event. A longer one ends the whole."),
     Parameter::new("window_count", ParameterType::Integer { min: 0, max: 100_000 }).or("0").doc(
         "Number of elements that go to 'out' together, as a list; 0: each by itself, or 1000 with \
-            'window_time'.",
+         'window_time'.",
     ),
     Parameter::new(
         "window_time",

@@ -20,7 +20,7 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "subscribe",
     doc: "Answers with a stream of the messages that come to a topic from now on. It ends when its \
-        reader goes away, the domain stops, or the graph is edited.",
+          reader goes away, the domain stops, or the graph is edited.",
     ports: &[
         input("in", "Any packet; nothing of it is used."),
         output("out", "The stream."),

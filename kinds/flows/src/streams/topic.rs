@@ -22,14 +22,14 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Resource
 static INFO: Kind = Kind {
     name: "topic",
     doc: "Passes the messages of nodes 'publish' of its domain to all present subscribers: nodes \
-        'subscribe', and websockets. These nodes name it; it has no ports.",
+          'subscribe', and websockets. These nodes name it; it has no ports.",
     parameters: &[
         Parameter::new("capacity", ParameterType::Integer { min: 1, max: 65_536 }).or("64").doc(
             "Most messages that wait for the slowest subscriber; rounded up to a power of two.",
         ),
         Parameter::new("when_full", ParameterType::Choice(&["wait", "drop"])).or("wait").doc(
             "When this many wait: the publisher waits (wait), or the slowest subscriber loses its \
-                oldest message, which is counted and logged (drop).",
+             oldest message, which is counted and logged (drop).",
         ),
         Parameter::new(
             "message_size_max",

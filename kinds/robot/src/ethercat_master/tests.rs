@@ -170,7 +170,7 @@ fn a_wrong_working_counter_is_a_fault_with_both_figures() {
     assert_eq!(
         bus.fault(),
         "working counter 15, expected 18 (3 per drive): a drive did not answer; check bus and \
-            drives"
+         drives"
     );
 }
 

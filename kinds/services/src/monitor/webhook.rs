@@ -57,8 +57,7 @@ impl Webhook {
                 path: uri.path_and_query().map_or("/".into(), ToString::to_string),
             }),
             (Some(scheme), _) if *scheme == Scheme::HTTPS => Err(format!(
-                "'{text}': only http is supported; for https use a relay on this \
-                    machine"
+                "'{text}': only http is supported; for https use a relay on this machine"
             )),
             _ => Err(format!("'{text}': {expected}")),
         }

@@ -24,13 +24,8 @@ pub const INFO: Kind = Kind {
           clock goes on. Jumps where an order says; one that comes back goes on where the clock \
           is.",
     ports: &[
-        Port::input(
-            "orders",
-            "Orders of the viewer: where to jump \
-            to.",
-            PlayOrder::TYPE,
-        )
-        .optional(),
+        Port::input("orders", "Orders of the viewer: where to jump to.", PlayOrder::TYPE)
+            .optional(),
         Port::input("clock", "What is heard: a new life goes on there.", PlayClock::TYPE)
             .optional(),
         Port::output("video", "Packets of video.", Packet::TYPE).optional(),
@@ -43,7 +38,7 @@ pub const INFO: Kind = Kind {
         ),
         Parameter::new("grows", ParameterType::Bool).or("false").doc(
             "Whether the file is still being written: then its end is not the end of the film, and \
-                there are no jumps.",
+             there are no jumps.",
         ),
     ],
     signals: &[],

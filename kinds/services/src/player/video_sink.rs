@@ -23,10 +23,10 @@ pub const INFO: Kind = Kind {
     name: "video_sink",
     runs_in: RunsIn::Service,
     doc: "Shows pictures of a decoder or a camera in step with the sound; without a clock as they \
-        come. It alone decides which are late, dropped or repeated, and shows the \
-          difference between sound and picture. On a page, as a stream of JPEGs at \
-          /stream.mjpeg, in a file of Motion JPEG. On the page one can pause, jump and change the \
-          speed, if its orders are linked. Pictures are read where the link keeps them.",
+          come. It alone decides which are late, dropped or repeated, and shows the difference \
+          between sound and picture. On a page, as a stream of JPEGs at /stream.mjpeg, in a file \
+          of Motion JPEG. On the page one can pause, jump and change the speed, if its orders are \
+          linked. Pictures are read where the link keeps them.",
     ports: &[
         Port::input("in", "Pictures.", Picture::TYPE),
         Port::input("clock", "What is heard.", PlayClock::TYPE).optional(),
@@ -45,11 +45,11 @@ pub const INFO: Kind = Kind {
             .doc("Of the JPEGs."),
         Parameter::new("file", ParameterType::Text).or("\"\"").doc(
             "Motion JPEG of all that was shown, relative to the folder of the spec; empty for \
-                  none. An existing one is replaced.",
+             none. An existing one is replaced.",
         ),
         Parameter::new("log", ParameterType::Text).or("\"\"").doc(
             "CSV file with a line for every picture that was shown; empty for none. An existing \
-                one is continued.",
+             one is continued.",
         ),
         Parameter::new("at_end", ParameterType::Choice(&["stay", "repeat"]))
             .or("stay")

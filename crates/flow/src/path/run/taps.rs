@@ -255,7 +255,7 @@ fn beyond_loopback(plan: &Plan) -> Option<String> {
         })?;
         Some(format!(
             "node '{}' listens at '{text}' ({parameter}), which other machines may reach: packets \
-                are held only if every listener has a loopback address",
+             are held only if every listener has a loopback address",
             node.name
         ))
     })

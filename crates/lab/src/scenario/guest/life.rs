@@ -38,12 +38,8 @@ impl Life {
     pub(super) fn start(bench: &Bench<'_>, bytes: usize) -> Result<Life, String> {
         let plan = Plan::of(bytes, &bench.image)?;
         let (memory, rows) = (bench.memory.clone(), plan.rows());
-        let bells = GuestBells::of(&rows).map_err(|error| {
-            format!(
-                "cannot open the doorbells: \
-            {error}"
-            )
-        })?;
+        let bells =
+            GuestBells::of(&rows).map_err(|error| format!("cannot open the doorbells: {error}"))?;
         let mut links = vec![];
         for way in &plan.ways {
             clear(&memory, way.rings_at, bytes);

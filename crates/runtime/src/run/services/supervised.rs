@@ -337,7 +337,7 @@ impl Supervised {
                 let plan::Restart { restarts_max, window_ns, .. } = self.policy.restart;
                 let text = format!(
                     "{restarts_max} restarts within {} s were not enough; correct the cause, then \
-                        'sinew restart {}'",
+                     'sinew restart {}'",
                     window_ns / 1_000_000_000,
                     self.name
                 );
@@ -418,7 +418,7 @@ fn said(host: &HostStatus) -> String {
         HostState::Silent => format!("host '{name}' is silent"),
         HostState::OtherGraph => format!(
             "host '{name}' runs another graph, so its messages are refused; start both with the \
-                same file"
+             same file"
         ),
     }
 }

@@ -206,7 +206,7 @@ fn foreign(order: &Order, what: &str) -> Error {
     let path = order.checkpoint.as_deref().unwrap_or_default();
     Error::new(format_args!(
         "the checkpoint '{path}' does not belong to these files: {what}; bring back the files, \
-            name another checkpoint, or remove it to begin from the start"
+         name another checkpoint, or remove it to begin from the start"
     ))
     .with_status(409)
 }
@@ -217,8 +217,7 @@ fn names(order: &Order) -> Result<Vec<String>, Error> {
     let wrong = |text: String| Err(Error::new(text).with_status(400));
     if *is_foreign && (path.starts_with('/') || path.split('/').any(|part| part == "..")) {
         return wrong(format!(
-            "'{path}' is outside of the folder of the spec; a packet may name \
-            only files in it"
+            "'{path}' is outside of the folder of the spec; a packet may name only files in it"
         ));
     }
     if path.is_empty() || path.contains('\0') {

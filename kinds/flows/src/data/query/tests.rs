@@ -422,7 +422,7 @@ fn what_cannot_be_asked_is_refused() {
     for (rest, expected) in [
         ("text: 'SELECT $1'", "places for 1 args, and there are 0"),
         ("text: SELECT 1, args: [packet]", "places for 0 args, and there are 1"),
-        ("text: 'SELECT {{ packet }}'", "no template"),
+        ("text: 'SELECT {{ packet }}'", "not a template"),
         ("text: ''", "there is no SQL"),
         ("text: {postgres: SELECT 1}", "no text for sqlite"),
         ("text: 'SELECT $1', args: [packet +]", "not an expression"),

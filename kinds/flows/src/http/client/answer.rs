@@ -64,8 +64,7 @@ impl Answer {
                     // Whoever asked this machine has no part in what another one answers.
                     decoded.map_err(|error| {
                         let text = format_args!(
-                            "the answer's body does not fit its content type: \
-                            {}",
+                            "the answer's body does not fit its content type: {}",
                             error.text()
                         );
                         Error::new(text).with_status(BAD_GATEWAY)

@@ -132,9 +132,9 @@ impl Form {
 pub(super) fn method(value: &Value) -> Result<Method, String> {
     let parsed = value.as_text().and_then(|text| Method::from_bytes(text.as_bytes()).ok());
     match parsed {
-        Some(Method::CONNECT) => Err("the method CONNECT opens tunnels; write another \
-            method"
-            .to_owned()),
+        Some(Method::CONNECT) => {
+            Err("the method CONNECT opens tunnels; write another method".to_owned())
+        }
         Some(method) => Ok(method),
         None => Err(match plain_text(value) {
             Some(text) => format!("'{text}' is not a method"),

@@ -63,14 +63,9 @@ fn check_targets(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) {
         let help = "write scheme, host and port, such as http://10.0.0.1:9000";
         match target::parse(base, &Hosts::All) {
             Ok(_) if !base.contains(['?', '#', '{']) => {}
-            Ok(_) => refuse(
-                "targets",
-                format!(
-                    "'{base}' has more than scheme, host and \
-                port"
-                ),
-                help,
-            ),
+            Ok(_) => {
+                refuse("targets", format!("'{base}' has more than scheme, host and port"), help)
+            }
             Err(message) => refuse("targets", message, help),
         }
     }
@@ -89,8 +84,7 @@ fn check_targets(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) {
                 refuse(
                     "url",
                     format!("'{url}' has more than scheme, host, port and path"),
-                    "leave \
-                    out the query",
+                    "leave out the query",
                 );
             }
         }

@@ -343,7 +343,7 @@ fn what_is_wrong_in_the_spec_is_said_before_the_start() {
         ("url: 'http://h/', hosts: [g]", "'h' is not among the hosts (g)"),
         ("url: 'http://h/', method: 'G T'", "is not a method"),
         ("url: 'http://h/', method: CONNECT", "opens tunnels"),
-        ("url: 'http://h/', header: {'a b': c}", "no name of a header"),
+        ("url: 'http://h/', header: {'a b': c}", "not a name of a header"),
         ("url: 'http://h/', header: {Host: c}", "follows from the url"),
         ("url: 'http://h/', ca: nowhere.pem", "cannot read './nowhere.pem'"),
     ] {

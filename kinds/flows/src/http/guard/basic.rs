@@ -24,9 +24,8 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "basic",
     doc: "Passes a packet on if it has the name and password of a user (HTTP basic \
-        authentication). The name becomes a value of the flow. Else it answers 401. Passwords \
-        stand in the spec \
-          as hashes of Argon2.",
+          authentication). The name becomes a value of the flow. Else it answers 401. Passwords \
+          stand in the spec as hashes of Argon2.",
     ports: &[
         input("in", "A request, or a mapping with 'header'."),
         output("out", "The same packet."),

@@ -20,8 +20,8 @@ const NAMES: ParameterType = ParameterType::Texts { max: NAMES_MAX };
 static INFO: Kind = Kind {
     name: "cors",
     doc: "Lets pages of other sites send requests (CORS): it answers a browser's preflight \
-        request, passes all other requests on, and adds to each reply, also to an error, the \
-        headers that let the page read it. Put it before the router.",
+          request, passes all other requests on, and adds to each reply, also to an error, the \
+          headers that let the page read it. Put it before the router.",
     ports: &[
         input("in", "A request, or a mapping with 'method' and 'header'."),
         output("out", "The same packet; its reply gets the headers."),

@@ -26,7 +26,7 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "jwt",
     doc: "Passes a packet on if it has a valid JSON Web Token: signed with a known key and the \
-        algorithm that is named here, and not expired. Its claims become a value of the flow. \
+          algorithm that is named here, and not expired. Its claims become a value of the flow. \
           Else it answers 401, or 403 if the claims are not what 'require' asks for.",
     ports: &[
         input("in", "A request, or a mapping with 'header'."),

@@ -31,7 +31,7 @@ static INFO: Kind = Kind {
             .doc("An expression over packet: the password, a text."),
         Parameter::new("hash", ParameterType::Yaml).or("null").doc(
             "An expression over packet: the hash to check it against, as it was made. null, for a \
-                user who does not exist, fits no password.",
+             user who does not exist, fits no password.",
         ),
         Parameter::new("into", ParameterType::Text)
             .or("")

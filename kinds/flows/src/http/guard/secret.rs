@@ -6,7 +6,7 @@ use sinew_core::{Parameters, Refusal};
 /// The secret itself.
 pub(super) const SECRET: Parameter = Parameter::new("secret", ParameterType::Text).or("").doc(
     "The secret that both sides know. '{{ file.NAME }}' or '{{ env.NAME }}' keeps it out of the \
-        spec, and out of all output of a run.",
+     spec, and out of all output of a run.",
 );
 
 /// Reads it.

@@ -22,8 +22,8 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "validate",
     doc: "Passes a packet on if a value in it, usually the body, matches a JSON Schema. Else it \
-        answers 422 with the wrong places and what was expected there. \
-          Patterns are linear, formats are checked, and no schema is fetched from elsewhere.",
+          answers 422 with the wrong places and what was expected there. Patterns are linear, \
+          formats are checked, and no schema is fetched from elsewhere.",
     ports: &[
         input("in", "The packet."),
         output("out", "The same packet, if the schema allows the value."),

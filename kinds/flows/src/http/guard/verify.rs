@@ -22,8 +22,8 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "verify",
     doc: "Passes a request on if a header has the HMAC of its body as it came, made with a secret \
-        that both sides know, as webhooks do. Else it answers 401. If the signature has a time, an \
-        old request is refused too.",
+          that both sides know, as webhooks do. Else it answers 401. If the signature has a time, \
+          an old request is refused too.",
     ports: &[
         input("in", "A request, or a mapping with 'header' and a 'body' of text or bytes."),
         output("out", "The same packet."),

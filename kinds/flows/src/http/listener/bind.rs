@@ -90,8 +90,7 @@ pub(super) fn allow_descriptors(connections: usize, spare: usize) -> usize {
 fn refused(address: SocketAddr, error: &io::Error) -> Fault {
     let help = match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "; stop the program that listens there, or choose another \
-            'port'"
+            "; stop the program that listens there, or choose another 'port'"
         }
         io::ErrorKind::PermissionDenied => {
             "; ports below 1024 need CAP_NET_BIND_SERVICE: choose a greater one"

@@ -122,8 +122,7 @@ fn write_all(
             Err(error) => {
                 if lost == 0 {
                     say(&format!(
-                        "cannot be written: {error}; writing goes on when it is possible \
-                        again"
+                        "cannot be written: {error}; writing goes on when it is possible again"
                     ));
                 }
                 let whole = text[begin.min(written)..written].iter().filter(|it| **it == b'\n');

@@ -37,8 +37,8 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(m
 static INFO: Kind = Kind {
     name: "websocket_client",
     doc: "Keeps a websocket to another server. Each message begins a flow at 'out', and its reply \
-        is sent back; a reply of nothing sends nothing. When the connection ends, it is opened \
-        again after a pause.",
+          is sent back; a reply of nothing sends nothing. When the connection ends, it is opened \
+          again after a pause.",
     ports: &[
         output("out", "A message: a text, bytes, or the value of its JSON."),
         output(
@@ -222,11 +222,8 @@ impl Kept {
             }),
         };
         let socket = socket.map_err(|text| {
-            let text = format_args!(
-                "no websocket to {}: {text}; the node goes on \
-                trying",
-                self.uri
-            );
+            let text =
+                format_args!("no websocket to {}: {text}; the node goes on trying", self.uri);
             Error::new(text).with_status(502)
         })?;
         let url = Value::map([("url", Value::text(self.url.clone()))]);

@@ -18,9 +18,8 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "websocket",
     doc: "Makes a websocket of a listener's request. Each message goes to 'out', and its reply is \
-        sent back; a reply of nothing sends nothing. The next message is read when the reply of \
-        the one before \
-          has been sent. A request that asks for no websocket fails with 426.",
+          sent back; a reply of nothing sends nothing. The next message is read when the reply of \
+          the one before has been sent. A request that asks for no websocket fails with 426.",
     ports: &[
         input("in", "The request."),
         error(),

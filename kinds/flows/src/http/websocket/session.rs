@@ -60,7 +60,7 @@ pub(super) const PING: Parameter = Parameter::new(
 .or("30s")
 .doc(
     "After this long without a message the other side gets a ping; after twice this long the \
-    connection is closed.",
+     connection is closed.",
 );
 
 /// What holds for all connections of a node.
@@ -188,8 +188,8 @@ async fn message(at: At<'_>, value: Option<Value>) -> Result<Option<Message>, Er
         Some(Value::Text(text)) => Message::Text(as_text(&text)),
         Some(Value::Bytes(bytes)) => Message::Binary(bytes),
         Some(Value::Stream(_)) => {
-            let text = "a message is a value, this is a stream; reply with 'as: counts', or \
-                        let the port 'send' have it";
+            let text = "a message is a value, this is a stream; reply with 'as: counts', or let \
+                        the port 'send' have it";
             return Err(Error::new(text));
         }
         Some(other) => Message::Text(json::text(at.flow(), &other).await?.into()),

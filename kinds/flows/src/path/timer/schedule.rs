@@ -60,12 +60,9 @@ impl Schedule {
                     }
                 }
             }
-            _ => refuse(
-                "cron",
-                "both 'interval' and 'cron' are given".into(),
-                "remove one of \
-                them",
-            ),
+            _ => {
+                refuse("cron", "both 'interval' and 'cron' are given".into(), "remove one of them")
+            }
         }
     }
 

@@ -297,8 +297,7 @@ impl Rewriter<'_> {
         let found = outside::known(&wanted);
         let unread = || {
             format!(
-                "'{path}' was not read; in an expression write the path as it is: \
-                file['{path}']"
+                "'{path}' was not read; in an expression write the path as it is: file['{path}']"
             )
         };
         let text = found.unwrap_or_else(|| Err(unread()));

@@ -79,7 +79,7 @@ fn files_that_are_no_films_are_named_with_what_was_expected() {
     let short = refused("short", &picture(9)[..1000]);
     assert!(short.contains("is torn: the file ends 1000 bytes later") && short.contains(remedy));
     let hollow = refused("hollow", &[0xff, 0xd8, 0xff, 0xd9]);
-    assert!(hollow.contains("no whole JPEG"), "{hollow}");
+    assert!(hollow.contains("not a whole JPEG"), "{hollow}");
     let mut small = Vec::new();
     let encoder = jpeg_encoder::Encoder::new(&mut small, 80);
     encoder.encode(&[7; 32 * 16 * 3], 32, 16, jpeg_encoder::ColorType::Rgb).expect("a good one");

@@ -43,12 +43,9 @@ const FLOW: &[Row<FlowStatus>] = &[
     ("flow_errors", "Packets at which a flow node failed; of a source: flows that failed", |it| {
         Some(it.errors)
     }),
-    (
-        "flow_refused",
-        "What a source of flows refused because there was no \
-        room",
-        |it| Some(it.refused),
-    ),
+    ("flow_refused", "What a source of flows refused because there was no room", |it| {
+        Some(it.refused)
+    }),
 ];
 
 const HOST: &[Row<HostStatus>] = &[

@@ -186,8 +186,7 @@ impl HandOut {
                 let count = self.video.leave_out();
                 let say = |count| {
                     format!(
-                        "left out {count} packets of video so far: the decoder does \
-                        not take them"
+                        "left out {count} packets of video so far: the decoder does not take them"
                     )
                 };
                 self.left_out.add(count, say);

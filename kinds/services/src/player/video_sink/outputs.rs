@@ -64,7 +64,7 @@ impl Outputs {
         let listener = TcpListener::bind(address).map_err(|error| {
             fault!(
                 "cannot listen at {address}: {error}; stop the program that does, or change \
-                'listen'"
+                 'listen'"
             )
         })?;
         let own = listener.local_addr().map_err(|error| fault!("its own address: {error}"))?;

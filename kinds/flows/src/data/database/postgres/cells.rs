@@ -84,8 +84,7 @@ impl FromSql<'_> for Cell {
             }
             _ => {
                 return Err(format!(
-                    "values of the type {ty} cannot be read; write CAST(... AS \
-                text)"
+                    "values of the type {ty} cannot be read; write CAST(... AS text)"
                 )
                 .into());
             }

@@ -124,13 +124,8 @@ impl<'js> Made<'_, 'js> {
     }
 
     fn text(&self, text: &JsString<'js>) -> Result<String> {
-        let half = |_: JsError| {
-            throw(
-                self.ctx,
-                "a text with half of a surrogate pair is not \
-            valid",
-            )
-        };
+        let half =
+            |_: JsError| throw(self.ctx, "a text with half of a surrogate pair is not valid");
         let text = text.to_string().map_err(half)?;
         let left = self.room.text.get().checked_sub(text.len());
         let too_long = || throw(self.ctx, &format!("more than {BYTES_MAX} bytes in one value"));
