@@ -136,7 +136,7 @@ pub(crate) fn catalogue<'g>(
                 format!("{error}; build the image with the same version of this program")
             }),
             Some(GuestImage { table: Err(why), .. }) => Err(why.clone()),
-            None => Err("nobody has read it".to_owned()),
+            None => Err("it was not read".to_owned()),
         };
         match found {
             Ok(kinds) => {

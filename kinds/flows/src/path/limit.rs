@@ -84,7 +84,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let (rate, burst, concurrency) = (number("rate"), number("burst"), number("concurrency"));
     if rate == 0 && (burst > 0 || concurrency == 0) {
         let help = "add 'rate: 10' (and 'per: 1s'), or 'concurrency: 2'";
-        let message = "it limits nothing";
+        let message = if burst > 0 { "'burst' needs a 'rate'" } else { "it limits nothing" };
         return Err(vec![Refusal::new(parameters.span("rate"), message, help)]);
     }
     let key = Key::of(parameters.yaml("key"))?;

@@ -43,7 +43,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     match (duration, is_given) {
         (Duration::ZERO, false) => {
             let help = "add 'duration: 100ms', or 'duration_ms: packet.pause_ms'";
-            let message = "'duration' and 'duration_ms' are missing".to_owned();
+            let message = "neither 'duration' nor 'duration_ms' is given".to_owned();
             Err(vec![Refusal::of_node(message, help)])
         }
         (duration, false) => Ok(Box::new(Sleep::Always(duration))),
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn it_is_said_once_how_long() {
         for (bad, said) in [
-            ("", "how long"),
+            ("", "neither"),
             (", duration: 1s, duration_ms: 1", "both"),
             (", duration_ms: 'packet.'", ""),
         ] {

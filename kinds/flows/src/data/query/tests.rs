@@ -260,7 +260,7 @@ fn postgres_types(database: &str) {
     );
     assert_eq!(run(ask(&graph, "all", Value::Null)), Ok(Some(expected)));
     let said = run(ask(&graph, "range", Value::Null)).unwrap_err();
-    assert!(said.text().contains("column 'r': type int4range"), "{said}");
+    assert!(said.text().contains("column 'r': values of the type int4range"), "{said}");
     let said = run(ask(&graph, "number", Value::text("seven")));
     assert_eq!(status(&said), 422, "{said:?}");
 }

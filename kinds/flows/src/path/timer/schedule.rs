@@ -35,7 +35,7 @@ impl Schedule {
         match (interval, cron) {
             (Duration::ZERO, "") => {
                 let help = "add 'interval: 1s', or 'cron: 30 6 * * *'".to_owned();
-                Err(vec![Refusal::of_node("'interval' and 'cron' are missing", help)])
+                Err(vec![Refusal::of_node("neither 'interval' nor 'cron' is given", help)])
             }
             (interval, "") if interval < Duration::from_millis(1) => {
                 let message = format!("interval cannot be {interval:?}");

@@ -238,7 +238,7 @@ fn bytes_to_come_are_an_error_and_not_nothing() {
         "size(packet.body)",
         "type(packet.body)",
     ] {
-        assert!(error(text, &packet).contains("to come"), "{text}: {}", error(text, &packet));
+        assert!(error(text, &packet).contains("a stream"), "{text}: {}", error(text, &packet));
     }
     assert_eq!(value("has(packet.body)", &packet), Value::Bool(true));
     assert!(matches!(value("packet.body", &packet), Value::Stream(_)), "it is passed on");

@@ -181,7 +181,7 @@ fn what_does_not_go_together_is_refused() {
         ("targets: ['http://a/?x']", "has more than scheme, host"),
         ("url: 'http://a/', health: /health", "'targets' are asked for"),
         ("targets: [http://a], health: health", "is a path"),
-        ("url: 'http://', proxy: true", "is none"),
+        ("url: 'http://', proxy: true", "is not valid"),
         ("url: 'http:', proxy: true", "the url"),
         ("url: 'http://a/?x', proxy: true", "has more than scheme, host"),
         ("url: 'http://a', proxy: true, method: POST", "'method' is that of the packet"),
