@@ -63,6 +63,7 @@ With --pause one packet at a time is held, and the others pass. Type a letter an
   g  go on: the next packet that comes to the node is held
   i  inspect: the whole packet, one value a line
   q  quit; the held packet goes on (also if this command is killed)
+
 The deadline of a flow does not run while its packet is held. --pause works only if every listener
 of the graph has a loopback address. Flows that began before are not shown.
 Exit status: 0 good, 1 the run does not answer or refuses, 2 no such run or node.";
