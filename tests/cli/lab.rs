@@ -38,7 +38,7 @@ fn a_request_that_cannot_be_met_is_told_what_could_be() {
     refused(&["lab", "link", "--only", "transport"], "expected AXIS=VALUE");
     refused(&["lab", "link", "--only", "colour=red"], "no axis 'colour'; there are ");
     refused(&["lab", "link", "--only", "transport=ship"], "transport is never 'ship'; it is ");
-    refused(&["lab", "link", "--only", "bytes=8", "--only", "bytes=48"], "bytes stands twice");
+    refused(&["lab", "link", "--only", "bytes=8", "--only", "bytes=48"], "bytes is given twice");
     let nothing = ["lab", "link", "--only", "transport=pipe", "--only", "sync=mutex"];
     refused(&nothing, "--only transport=pipe --only sync=mutex: none of the ");
     let answer = sinew(["lab", "link", "--json", "--only", "colour=red"]).ended_with(2);

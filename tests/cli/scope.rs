@@ -75,7 +75,7 @@ fn what_cannot_be_looked_at_is_refused_with_what_there_is() {
     let cases: [(&[&str], i32, &str); 9] = [
         (&["motr.current_a"], 2, "did you mean 'motor'?"),
         (&["motor.curent_a"], 2, "did you mean 'motor.current_a'?"),
-        (&["dashboard.x"], 2, "is of a service"),
+        (&["dashboard.x"], 2, "is in a service"),
         (&[], 2, "sinew scope --list"),
         (&["pid.out", "--window", "1h"], 2, "change the window"),
         (&["pid.out", "--trigger", "pid.out", "--level", "nan"], 2, "expected a finite number"),
