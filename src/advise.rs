@@ -28,14 +28,14 @@ use crate::part::PartArgs;
 use crate::progress::Bar;
 use crate::signals::stop_on_signals;
 
-/// Measure what the graph could be on this machine, and say what it should be.
+/// Measure the possible layouts and links of a graph on this machine, and recommend the best.
 ///
-/// First the graph runs as it is, so its actuators MOVE: that tells how long its nodes compute.
-/// Then every sensible thread layout, transport, sync, wait and delivery is measured in turns, with
-/// stand-ins for the nodes that compute as long and move nothing, and without services. In the end
-/// the choice runs as long with the graph's own nodes, and holds only if it keeps what the graph
-/// requires (`requires:`) and is better than what stands there. It is named, and why the others are
-/// not. Ctrl-C ends early.
+/// First the graph runs as it is, and its actuators MOVE: this measures how long its nodes compute.
+/// Then every sensible thread layout, transport, sync, wait and delivery is measured in turns,
+/// without services. Stand-ins run in place of the nodes: they compute as long and move nothing.
+/// At the end the best alternative runs with the graph's own nodes, and its actuators MOVE again.
+/// It is recommended only if it keeps what the graph requires (`requires:`) and is better than the
+/// graph as it is. The report says why the other alternatives were not chosen. Ctrl-C ends early.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AdviseArgs {
@@ -43,19 +43,21 @@ pub(crate) struct AdviseArgs {
     file: PathBuf,
     #[command(flatten)]
     part: PartArgs,
-    /// Take the execution times of nodes from this report of 'sinew run --json': nothing moves
+    /// Take the execution times of nodes from this report of 'sinew run --json', so that nothing
+    /// moves
     #[arg(long, value_name = "RUN.json", conflicts_with = "watch")]
     run: Option<PathBuf>,
-    /// Run the graph as it is for so long
+    /// How long to run the graph as it is
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     watch: Duration,
-    /// The turns of each alternative
+    /// How often each alternative is measured
     #[arg(long, default_value_t = ROUNDS, value_parser = value_parser!(u32).range(3..=1000))]
     rounds: u32,
-    /// Write the choice into the YAML file; comments and order stay
+    /// Write the recommendation into the YAML file; comments and order stay
     #[arg(long)]
     apply: bool,
-    /// Write what the choice rests on: machine, graph, figures; 'sinew check --receipt' reads it
+    /// Write the basis of the recommendation to this file: machine, graph, figures. 'sinew check
+    /// --receipt' reads it
     #[arg(long, value_name = "RECEIPT.json")]
     receipt: Option<PathBuf>,
     /// Write the report as one page that needs no other file
@@ -75,7 +77,7 @@ const EXAMPLES: &str = "Examples:
   sinew advise --apply --receipt advice.json my.yaml
   sinew check --receipt advice.json my.yaml    # fails when the machine or the graph has changed
 
-Exit status: 0 good, 1 no alternative is shown to keep the requirements, or it was interrupted,
+Exit status: 0 good, 1 no alternative was shown to keep the requirements, or Ctrl-C came,
 2 bad request or spec.";
 
 /// Runs the command.
@@ -127,7 +129,7 @@ fn execution_times(
     }
     let seconds = args.watch.as_secs_f64();
     say(&format!(
-        "running the graph as it is for {seconds} s, and in the end as it would be: its actuators \
+        "running the graph as it is for {seconds} s, and at the end as recommended: its actuators \
          move"
     ));
     let request = RunRequest::new(loaded.spec.clone(), loaded.plan.clone());
@@ -196,7 +198,8 @@ fn apply(
     let there = args.file.canonicalize().map_err(cannot)?;
     if fs::read(&there).map_err(cannot)? != read.as_bytes() {
         return Err(format!(
-            "'{file}' was changed while it was measured, and is left so; ask again"
+            "'{file}' was edited during the measurement, so nothing was written; run 'sinew \
+             advise' again"
         ));
     }
     replace(&there, &advice.text).map_err(cannot)?;
@@ -230,7 +233,7 @@ pub(crate) fn changed(receipt: Option<&Path>, loaded: &Loaded) -> Result<Vec<Str
     let mut all: Vec<_> =
         receipt.differences(&loaded.plan, &Machine::read()).into_iter().map(say).collect();
     if !all.is_empty() {
-        all.push("ask 'sinew advise' again".into());
+        all.push("run 'sinew advise' again".into());
     }
     Ok(all)
 }
@@ -259,7 +262,7 @@ fn verdict(advice: &Advice) -> String {
     let mut text = String::new();
     match choice.chosen {
         None => {
-            text += "no alternative is shown to keep what the graph requires\n";
+            text += "no alternative was shown to keep what the graph requires\n";
             choice.contradictions.iter().for_each(|it| text += &format!("  - {it}\n"));
         }
         Some(0) => text += "advice: the graph stays as it is\n",

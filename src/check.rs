@@ -19,7 +19,7 @@ use crate::load::{LoadError, Loaded, kinds_of, load_and_make};
 use crate::machine::MachineArgs;
 use crate::part::PartArgs;
 
-/// Check a graph: its spec, its links and the files that its nodes read; run nothing.
+/// Check a graph without running it: its spec, its links and the files that its nodes read.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckArgs {
@@ -28,19 +28,19 @@ pub(crate) struct CheckArgs {
     file: Option<PathBuf>,
     #[command(flatten)]
     part: PartArgs,
-    /// Shows the longest chain with the execution times in this report of 'sinew run --json'.
+    /// Show the longest chain with the execution times in this report of 'sinew run --json'.
     #[arg(long, value_name = "RUN.json")]
     report: Option<PathBuf>,
-    /// Fails if the machine or the graph has changed since 'sinew advise' wrote this receipt.
+    /// Fail if the machine or the graph has changed since 'sinew advise' wrote this receipt.
     #[arg(long, value_name = "RECEIPT.json", conflicts_with = "schema")]
     receipt: Option<PathBuf>,
     #[command(flatten)]
     machine: MachineArgs,
-    /// Prints one JSON object: the errors, or the plan, its firewall and its longest chain.
+    /// Print one JSON object: the errors, or the plan, its firewall and its longest chain.
     #[arg(long)]
     json: bool,
-    /// Prints the JSON schema of a spec, for editors, and checks nothing; with a graph it knows the
-    /// kinds of the images of its guests, too.
+    /// Print the JSON schema of a spec, for editors, and check nothing. With FILE the schema also
+    /// has the kinds in the images of its guests.
     #[arg(long, conflicts_with_all = ["set", "json", "report", "profile_machine"])]
     schema: bool,
 }
@@ -52,9 +52,9 @@ const EXAMPLES: &str = "Examples:
   sinew check --report run.json graphs/arm/arm.yaml
   sinew check --receipt advice.json graphs/arm/arm.yaml
   sinew check --schema > sinew.schema.json    # '# yaml-language-server: $schema=sinew.schema.json'
-  sinew check --schema graphs/dual_os/arm.yaml > dual_os.json    # knows the kinds of its images
+  sinew check --schema graphs/dual_os/arm.yaml > dual_os.json    # with the kinds in its images
 
-Exit status: 0 good, 1 a receipt that does not hold, 2 bad request or spec.";
+Exit status: 0 good, 1 the receipt does not hold, 2 bad request or spec.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &CheckArgs, nodes: &Kinds) -> ExitCode {

@@ -203,7 +203,7 @@ fn refuse_all(errors: &[String], as_json: bool) -> ExitCode {
         return print(&format!("{:#}\n", json!({ "errors": errors })), status);
     }
     errors.iter().for_each(|why| say(&format!("error: {why}")));
-    say("these tables of kinds are part of this program: mend them, and build it again");
+    say("these tables of kinds are part of this program: correct them, and build it again");
     status
 }
 

@@ -10,20 +10,21 @@ use crate::answer::{BAD_REQUEST, FAULTED, print, refuse};
 use crate::duration::duration;
 use crate::progress::Bar;
 
-/// Can this machine do it? What is set how, how late threads wake up, and what mends it.
+/// Check whether this machine can run a graph on time: its settings, its wake-ups, and what to
+/// change.
 ///
-/// Changes nothing itself. Wake-ups are measured after cyclictest's method, in turn with
-/// cyclictest where that is installed; the verdict follows from the latest of them.
+/// Doctor changes nothing. It measures how late threads wake up, by the method of cyclictest, and
+/// in turns with cyclictest if that is installed. The verdict follows from the latest wake-up.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
-    /// How often the graph is to run
+    /// Period of the graph
     #[arg(long, default_value = "1ms", value_parser = duration)]
     period: Duration,
-    /// The CPUs that it would use, such as 2-3,6; by default the isolated ones, or all
+    /// CPUs that the graph would use, such as 2-3,6. Default: the isolated CPUs, or all
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
-    /// How long to measure; so long again for cyclictest
+    /// How long to measure; cyclictest takes the same time again
     #[arg(long, default_value = "6s", value_parser = duration)]
     duration: Duration,
     /// Print one JSON object on standard output, and nothing else there
@@ -35,9 +36,9 @@ const EXAMPLES: &str = "\
 Examples:
   sinew doctor
   sinew doctor --period 500us --cpus 2-3
-  sinew doctor --duration 1h --json > doctor.json    # while the machine does what it will do
+  sinew doctor --duration 1h --json > doctor.json    # under the load of normal operation
 
-Exit status: 0 good, it can; 1 it cannot; 2 bad request.";
+Exit status: 0 this machine can run the graph on time, 1 it cannot, 2 bad request.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &DoctorArgs) -> ExitCode {

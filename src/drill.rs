@@ -23,31 +23,33 @@ use crate::part::PartArgs;
 use crate::progress::Bar;
 use crate::signals::stop_on_signals;
 
-/// Let faults happen on purpose and measure how soon the machine is safe.
+/// Inject faults on purpose, and measure how soon the machine is safe.
 ///
-/// Every node, every domain and every link that crosses gets every fault it can have, in a run of
-/// its own under the supervisor that `sinew run` has. With --host the other hosts run beside it on
-/// this machine, and the lines to them are cut. Without a graph the arm is drilled, and the
-/// inverse kinematics dies three times more: fused, before a naive master, and under Sinew. Ctrl-C
-/// ends after the drill under way; a second one ends at once.
+/// Every node, every domain and every link between threads gets every fault that it can have, each
+/// in a run of its own under the supervisor of `sinew run`. With --host the other hosts run beside
+/// it on this machine, and the connections to them are cut. Without GRAPH the drills run on the
+/// arm, and three more runs stop its inverse kinematics: in one process, beside a master that
+/// extrapolates its commands, and under Sinew. Ctrl-C ends after the current drill, a second Ctrl-C
+/// ends at once.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DrillArgs {
-    /// The graph's YAML file; without it, the arm, whose files are part of this program
+    /// The graph's YAML file. Default: the arm, whose files are part of this program
     graph: Option<PathBuf>,
-    /// Another graph, to be drilled in the same way: what a change of the graph costs or saves
+    /// Run the same drills on this graph too, to compare the two
     #[arg(long, value_name = "GRAPH", requires = "graph")]
     beside: Option<PathBuf>,
-    /// Only these: node=NAME, domain=NAME, link=FROM->TO, host=NAME, fault=WORD; more after commas
+    /// Only these drills: node=NAME, domain=NAME, link=FROM->TO, host=NAME, fault=WORD; several
+    /// with commas
     #[arg(long, value_name = "AXIS=VALUE[,...]")]
     only: Vec<String>,
-    /// The short form: every fault once in each domain
+    /// The short form: each fault once in each domain
     #[arg(long)]
     quick: bool,
-    /// How often each drill
+    /// How often each drill runs
     #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=ROUNDS_MAX))]
     rounds: u32,
-    /// Decides in which cycle each fault comes
+    /// Seed of the random cycles in which the faults come
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print the report as one JSON object on standard output, and nothing else there
@@ -56,13 +58,13 @@ pub(crate) struct DrillArgs {
     /// Write the report as one page that needs no other file, with the picture and the raw data
     #[arg(long, value_name = "OUT.html")]
     report: Option<PathBuf>,
-    /// Write the picture to this folder, as SVG; it is made if it is not there
+    /// Write the picture as SVG to this folder; it is created if missing
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// Show the drills, the bar of each and why some cannot be carried out, and run nothing
+    /// List the drills, the limit of each, and why some cannot run; run nothing
     #[arg(long)]
     list: bool,
-    /// Only the three deaths of the inverse kinematics: what partial failure costs
+    /// Only the three runs in which the inverse kinematics stops: what a partial failure costs
     #[arg(long, conflicts_with_all = ["graph", "only", "quick", "list", "set"])]
     article: bool,
     #[command(flatten)]
@@ -79,8 +81,8 @@ Examples:
   sinew drill --list
   sinew drill --article --report partial-failure.html
 
-Exit status: 0 all as expected, 1 something was not, or could not be carried out, 2 bad request or
-spec.";
+Exit status: 0 all as expected, 1 a drill did not end as expected or could not run, 2 bad request
+or spec.";
 
 /// More rounds take days.
 const ROUNDS_MAX: i64 = 10_000;
@@ -188,7 +190,9 @@ fn beside(nodes: &Kinds, cpus: &[u32]) -> Option<(run::RunRequest, Vec<Drill>)> 
             Some((graph, drills))
         }
         Err(why) => {
-            say(&format!("note: no service is flooded, no disk filled: {why}"));
+            say(&format!(
+                "note: the drills that flood a service or fill a disk are left out: {why}"
+            ));
             None
         }
     }
@@ -199,7 +203,7 @@ fn choose(args: &DrillArgs, plan: &Plan) -> Result<Vec<Drill>, String> {
         return Ok(vec![]);
     }
     if plan.domains.iter().all(|domain| domain.realtime().is_none()) {
-        return Err("this graph has no realtime domain; give one with a core to strike".into());
+        return Err("this graph has no realtime domain; name a graph with a core".into());
     }
     let drills = Only::parse(&args.only, plan)?.pick(all(plan), plan)?;
     Ok(if args.quick { short(drills, plan) } else { drills })

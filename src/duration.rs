@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sinew_spec::duration_ns;
+use sinew_spec::{decimal_comma, duration_ns};
 
 /// The longest duration that a user may give, ten years: a point in time so far away can still be
 /// reckoned with.
@@ -13,10 +13,12 @@ const NS_MAX: u64 = HOURS_MAX * 3_600_000_000_000;
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     match duration_ns(text) {
         Ok(ns @ 1..=NS_MAX) => Ok(Duration::from_nanos(ns)),
-        _ => Err(format!(
-            "'{text}' is no duration: expected a number above 0 with ns, us, ms, s, m or h, \
-             {HOURS_MAX}h at most"
-        )),
+        _ => Err(decimal_comma(text, |point| duration(point).is_ok()).unwrap_or_else(|| {
+            format!(
+                "'{text}' is not a duration: expected a number above 0 with ns, us, ms, s, m or h, \
+                 {HOURS_MAX}h at most"
+            )
+        })),
     }
 }
 
@@ -26,6 +28,7 @@ mod tests {
 
     #[test]
     fn a_duration_has_a_unit() {
+        assert!(duration("1,5s").unwrap_err().starts_with("write 1.5s: "));
         assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("250us"), Ok(Duration::from_micros(250)));

@@ -23,15 +23,15 @@ pub(crate) struct GraphArgs {
     file: PathBuf,
     #[command(flatten)]
     part: PartArgs,
-    /// Writes the picture to this file instead; '-' is standard output.
+    /// Write the picture to this file; '-' is standard output.
     #[arg(long, value_name = "OUT.svg")]
     svg: Option<PathBuf>,
     #[command(flatten)]
     machine: MachineArgs,
-    /// Prints the plan as one JSON object.
+    /// Print the plan as one JSON object.
     #[arg(long, conflicts_with = "svg")]
     json: bool,
-    /// Prints the messages that cross the links as a header for C and C++.
+    /// Print a header for C and C++ with the messages that cross the links.
     #[arg(long, conflicts_with_all = ["svg", "json"])]
     c: bool,
 }

@@ -25,27 +25,28 @@ use crate::duration::duration;
 use crate::load::{load_part, this_machine};
 use crate::part::PartArgs;
 
-/// Try a guest: start it alone and talk to it.
+/// Try a guest: start it without the rest of its graph, and send it commands.
 ///
-/// The guest's nodes run, with nobody at the other ends of their links; there is no core. Without a
-/// command, lines of standard input are commands; 'help' lists them.
+/// The guest's nodes run, but nothing runs at the other ends of their links, and there is no core.
+/// Without COMMAND, each line of standard input is a command. The command 'help' lists all
+/// commands.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GuestArgs {
     /// The spec of the graph
     file: PathBuf,
-    /// Commands, with a comma between two of them
+    /// Commands, separated by commas
     #[arg(value_name = "COMMAND")]
     words: Vec<String>,
-    /// Which guest, by its domain's name; else the first
+    /// The guest, by the name of its domain. Default: the first guest in the graph
     #[arg(long, value_name = "NAME")]
     domain: Option<String>,
-    /// How long to wait for each answer; 'within 50ms' behind a command goes before
+    /// How long to wait for each answer. 'within 50ms' at the end of a command overrides this
     #[arg(long, default_value = "5s", value_parser = duration)]
     within: Duration,
     #[command(flatten)]
     part: PartArgs,
-    /// Prints one JSON object at the end
+    /// Print one JSON object at the end
     #[arg(long)]
     json: bool,
 }

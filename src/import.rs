@@ -26,16 +26,16 @@ enum Origin {
     Uniflow(UniflowArgs),
 }
 
-/// Rewrite a file of uniflow (nodes as YAML or JSON). Comments and order stay as they are.
+/// Rewrite a file of uniflow (nodes as YAML or JSON). Comments and order stay.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 struct UniflowArgs {
     /// The workflow file.
     file: PathBuf,
-    /// Writes the graph to this file instead of standard output.
+    /// Write the graph to this file instead of standard output.
     #[arg(long, value_name = "GRAPH.yaml")]
     out: Option<PathBuf>,
-    /// Prints one JSON object: the graph, what is left to do, and notes.
+    /// Print one JSON object: the graph, what is left to do, and notes.
     #[arg(long)]
     json: bool,
 }
@@ -45,9 +45,9 @@ const EXAMPLES: &str = "Examples:
   sinew import uniflow ping.yaml --out graph.yaml && PORT=8000 sinew check graph.yaml
   sinew import uniflow --json ping.yaml | jq '.left[]'
 
-What becomes of each kind of node: docs/uniflow.md.
+docs/uniflow.md says what each kind of node is rewritten to.
 
-Exit status: 0 all was rewritten, 1 something is left to do by hand, 2 bad request or file.";
+Exit status: 0 everything was rewritten, 1 something is left to do by hand, 2 bad request or file.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ImportArgs, kinds: &Kinds) -> ExitCode {
@@ -86,9 +86,12 @@ fn import(arguments: &UniflowArgs, kinds: &Kinds) -> Result<ExitCode, LoadError>
     imported.notes.iter().for_each(|note| say(&line(note, "note")));
     imported.left.iter().for_each(|left| say(&line(left, "left")));
     match (out, imported.left.len()) {
-        (Some(out), 0) => say(&format!("all is rewritten; see: sinew check {}", out.display())),
-        (None, 0) => say("all is rewritten; see what it is with: sinew check FILE"),
-        (_, left) => say(&format!("{left} to do by hand, each where it says 'left'")),
+        (Some(out), 0) => {
+            say(&format!("everything is rewritten; check it: sinew check {}", out.display()))
+        }
+        (None, 0) => say("everything is rewritten; write it to a file, and check it: sinew check \
+                          FILE"),
+        (_, left) => say(&format!("{left} to do by hand, each marked 'left'")),
     }
     Ok(if out.is_some() { status } else { print(&imported.graph, status) })
 }

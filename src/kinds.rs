@@ -19,10 +19,10 @@ use crate::answer::{BAD_REQUEST, print, refuse};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct KindsArgs {
-    /// Name of a kind; without it all are listed
+    /// Name of a kind. Default: list all kinds
     #[arg(value_name = "KIND")]
     kind: Option<String>,
-    /// Prints one JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }

@@ -31,9 +31,9 @@ use crate::signals::stop_on_signals;
 
 /// Measure on this machine what links, waiting, services and flows cost.
 ///
-/// Without a scenario, lists those there are, with the axes on which their rows differ. Every row
-/// is measured once in each round, one after the other. Ctrl-C ends after the current row and
-/// shows what there is, marked partial; a second one ends at once.
+/// Without SCENARIO, lists the scenarios, with the axes on which their rows differ. Each round
+/// measures every row once, one after the other. Ctrl-C ends after the current row and shows the
+/// results so far, marked as partial. A second Ctrl-C ends at once.
 #[derive(Debug, Args)]
 #[command(
     after_help = EXAMPLES,
@@ -45,17 +45,18 @@ pub(crate) struct LabArgs {
     verb: Option<Verb>,
     /// What to measure
     scenario: Option<String>,
-    /// The short form: fewer rows, less time for each; one or two minutes
+    /// The short form: fewer rows and less time for each; takes one or two minutes
     #[arg(long, requires = "scenario")]
     quick: bool,
-    /// Measure every row so often, instead of the scenario's own number
+    /// Measure every row this often, instead of the scenario's own number
     #[arg(long, requires = "scenario", value_parser = value_parser!(u32).range(1..=ROUNDS_MAX))]
     rounds: Option<u32>,
-    /// Only rows with one of these values on this axis; once for each axis. With --rivals there is
-    /// one more, rival
+    /// Only rows with one of these values on this axis; may be given once for each axis. With
+    /// --rivals
+    /// there is one more axis, rival
     #[arg(long, requires = "scenario", value_name = "AXIS=VALUE[,VALUE]")]
     only: Vec<String>,
-    /// Show the rows of rivals beside ours: a report that was made on this machine with
+    /// Show the rows of rivals (other libraries) beside ours: a report made on this machine with
     /// cargo run --release --manifest-path rivals/Cargo.toml -- --out FILE
     #[arg(long, requires = "scenario", value_name = "FILE")]
     rivals: Option<PathBuf>,
@@ -69,7 +70,7 @@ pub(crate) struct LabArgs {
     /// Write the report as one page that needs no other file, with plots and the raw data
     #[arg(long, requires = "scenario", value_name = "OUT.html")]
     report: Option<PathBuf>,
-    /// Write the plots to this folder, an SVG each; it is made if it is not there
+    /// Write each plot as SVG to this folder; it is created if missing
     #[arg(long, requires = "scenario", value_name = "DIR")]
     svg: Option<PathBuf>,
 }

@@ -24,6 +24,7 @@ mod load;
 mod log;
 mod machine;
 mod new;
+mod number;
 mod overwrite;
 mod part;
 mod progress;

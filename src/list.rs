@@ -11,11 +11,11 @@ use sinew_view::{Cell, Rows, Theme, elapsed, plain};
 use crate::answer::{FAULTED, print, say};
 use crate::reach::{self, Reached, Silent};
 
-/// List the runs of this user: process, graph, how far they are.
+/// List the runs of this user, with their process, graph and state.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ListArgs {
-    /// Prints one JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -25,7 +25,7 @@ Examples:
   sinew list
   sinew list --json
 
-Exit status: 0 good, also with no run; 1 a run does not answer.";
+Exit status: 0 good, even without a run; 1 a run does not answer.";
 
 /// Carries out the command.
 pub(crate) fn run(args: &ListArgs) -> ExitCode {

@@ -14,16 +14,16 @@ use sinew_view::printable;
 use crate::answer::{FAULTED, is_quiet, say};
 use crate::reach::{Failure, Reached, Wanted};
 
-/// Show what happened in a run: starts, restarts, faults, what services print and nodes log.
+/// Show the events of a run: starts, restarts, faults, lines that services print and nodes log.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogArgs {
     #[command(flatten)]
     run: Wanted,
-    /// Go on with what happens, until the run ends or Ctrl-C
+    /// Also print new events, until the run ends or Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// Prints each event as one JSON object on a line of its own
+    /// Print each event as one JSON object on a line of its own
     #[arg(long)]
     json: bool,
 }
@@ -35,7 +35,7 @@ Examples:
   sinew log 4711 --json | jq 'select(.what == \"restarting\")'
   sinew log --json | jq 'select(.logged.node == \"pid\") | {cycle: .logged.cycle, text}'
 
-A run keeps its last 1000 events; how many are missing before is said. Times are UTC.
+A run keeps its last 1000 events; the log says how many earlier ones are missing. Times are UTC.
 Exit status: 0 good, 1 the run does not answer, 2 no such run.";
 
 /// The end of the year 9999, beyond which no date can be written.
@@ -113,7 +113,7 @@ fn print_missed(count: u64, json: bool) -> io::Result<()> {
     let mut out = stdout().lock();
     match json {
         true => writeln!(out, "{}", json!({ "missed": count }))?,
-        false => writeln!(out, "({count} events before are kept no more)")?,
+        false => writeln!(out, "({count} earlier events are no longer kept)")?,
     }
     out.flush()
 }

@@ -12,8 +12,8 @@ use crate::load::{LoadError, this_machine};
 /// What links are shaped by.
 #[derive(Args, Debug)]
 pub(crate) struct MachineArgs {
-    /// Shape links by this machine profile of 'sinew tune', or with 'none' by none; by default by
-    /// the one in your cache folder, if there is one
+    /// Lay out links by this machine profile of 'sinew tune'; 'none' uses no profile. Default: the
+    /// one in your cache folder, if it exists
     #[arg(long, value_name = "FILE|none")]
     profile_machine: Option<PathBuf>,
 }

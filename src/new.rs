@@ -10,20 +10,20 @@ use serde_json::json;
 
 use crate::answer::{BAD_REQUEST, print, refuse};
 
-/// Make a crate for a machine of your own: a node of each sort, a message, a graph, tests.
+/// Create a crate for a machine of your own: a node of each sort, a message, a graph, tests.
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct NewArgs {
-    /// Name of the crate, its program and its graph; the folder of this name is made here
+    /// Name of the crate, its program and its graph. A folder of this name is created here
     #[arg(value_name = "NAME")]
     name: String,
-    /// Sinew's crates are those of this checkout; else of the one this program was built from
+    /// Use Sinew's crates from this checkout. Default: the one that this program was built from
     #[arg(long, value_name = "DIR", conflicts_with = "git")]
     path: Option<PathBuf>,
-    /// Sinew's crates are those of this git repository
+    /// Use Sinew's crates from this git repository
     #[arg(long, value_name = "URL")]
     git: Option<String>,
-    /// Prints one JSON object: the folder and its files
+    /// Print one JSON object: the folder and its files
     #[arg(long)]
     json: bool,
 }
@@ -34,10 +34,10 @@ Examples:
   sinew new my_machine --path ~/src/sinew
   sinew new my_machine --git https://example.com/sinew.git
 
-Sinew is in no registry: the crate depends on it by a path or by git. Nothing that is there is
-overwritten, and if a file cannot be written the folder is removed again.
+Sinew is not in a registry: the crate depends on it by a path or by git. 'sinew new' overwrites
+nothing. If it cannot write a file, it removes the folder again.
 
-Exit status: 0 good, 2 bad name, the folder is there, or it cannot be written.";
+Exit status: 0 good, 2 bad name, or the folder exists or cannot be written.";
 
 /// The name of the template, in whose place the new one goes.
 const TEMPLATE: &str = "my_machine";
@@ -164,12 +164,12 @@ fn make(args: &NewArgs) -> Result<Vec<&'static str>, String> {
     // That it is there is known by making it: nothing can come in between.
     fs::create_dir(name).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            format!("'{name}' is there already, and is left as it is; give another name")
+            format!("'{name}' exists already and is not changed; give another name")
         }
         _ => format!("cannot make the folder '{name}': {error}"),
     })?;
     write(Path::new(name), name, &source).map_err(|why| match fs::remove_dir_all(name) {
-        Ok(()) => format!("{why}; the folder '{name}' is removed again"),
+        Ok(()) => format!("{why}; the folder '{name}' was removed again"),
         Err(error) => format!("{why}; and cannot remove the folder '{name}': {error}"),
     })
 }
@@ -178,7 +178,7 @@ fn make(args: &NewArgs) -> Result<Vec<&'static str>, String> {
 fn check(name: &str) -> Result<(), String> {
     let is_known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let wrong = if name.contains(['/', '\\']) || name == "." || name == ".." {
-        "a name without a path: the folder is made where you are"
+        "a name without a path: the folder is created in the current folder"
     } else if !name.starts_with(|first: char| first.is_ascii_alphabetic())
         || !name.chars().all(is_known)
     {
@@ -186,9 +186,9 @@ fn check(name: &str) -> Result<(), String> {
     } else if name.len() > NAME_MAX {
         "at most 64 characters"
     } else if TAKEN.contains(&name) {
-        "no word of Rust or cargo"
+        "a name that is not a word of Rust or cargo"
     } else if FILES.iter().any(|(file, text)| *file == "Cargo.lock" && is_locked(text, name)) {
-        "no crate that it depends on itself"
+        "a name that no crate has on which it depends"
     } else {
         return Ok(());
     };
@@ -218,16 +218,16 @@ fn source(args: &NewArgs) -> Result<Source, String> {
     if !manifest.contains("\nname = \"sinew\"\n") {
         let folder = folder.display();
         return Err(match args.path {
-            Some(_) => format!("--path: '{folder}' is no checkout of Sinew; name its folder"),
+            Some(_) => format!("--path: '{folder}' is not a checkout of Sinew; name its folder"),
             None => format!(
-                "the checkout that this program was built from, '{folder}', is not there; say \
-                 where Sinew's crates are by --path DIR or --git URL"
+                "the checkout that this program was built from, '{folder}', does not exist; say \
+                 where Sinew's crates are with --path DIR or --git URL"
             ),
         });
     }
     let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
     let Some(text) = folder.to_str() else {
-        return Err(format!("the path '{}' is no UTF-8, as Cargo.toml must be", folder.display()));
+        return Err(format!("the path '{}' is not UTF-8, as Cargo.toml must be", folder.display()));
     };
     Ok(Source::Path(text.into()))
 }
@@ -299,10 +299,10 @@ mod tests {
             ("a\"b", "a letter"),
             ("a/b", "without a path"),
             ("..", "without a path"),
-            ("fn", "no word of Rust"),
-            ("deps", "no word of Rust"),
-            ("sinew-core", "depends on itself"),
-            ("serde", "depends on itself"),
+            ("fn", "not a word of Rust"),
+            ("deps", "not a word of Rust"),
+            ("sinew-core", "no crate has on which it depends"),
+            ("serde", "no crate has on which it depends"),
             (&"x".repeat(65), "64 characters"),
         ];
         for (name, expected) in rows {

@@ -8,11 +8,11 @@ use clap::Args;
 /// The changes, and the host.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PartArgs {
-    /// Give a parameter another value than the spec does, or a host another address:
+    /// Replace a value of the spec: of a parameter, or of a host's address with
     /// hosts.NAME.address=HOST:PORT; may be repeated
     #[arg(long, value_name = "NODE.PARAMETER=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Of a graph with hosts: the part of this one
+    /// In a graph with hosts: use the part of this host
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
 }
@@ -25,7 +25,7 @@ impl PartArgs {
     pub(crate) fn speaks_of(&self, graph: Option<&PathBuf>) -> Result<(), String> {
         match graph.is_some() || (self.set.is_empty() && self.host.is_none()) {
             true => Ok(()),
-            false => Err("--set and --host speak of a graph; name its file".into()),
+            false => Err("--set and --host need a graph; name its file".into()),
         }
     }
 }

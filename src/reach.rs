@@ -17,8 +17,8 @@ use crate::answer::{BAD_REQUEST, FAULTED, refuse};
 /// Which run is meant.
 #[derive(Args, Debug)]
 pub(crate) struct Wanted {
-    /// Process or graph of the run, of a graph with hosts GRAPH@HOST; may be left out if there is
-    /// only one
+    /// Process number or graph of the run; with hosts GRAPH@HOST. May be left out if there is only
+    /// one run
     #[arg(value_name = "RUN")]
     run: Option<String>,
 }
@@ -114,9 +114,9 @@ pub(crate) fn choose(wanted: Option<&str>) -> Result<Reached, Failure> {
     let silent = silent.iter().map(|run| format!("process {}: {}", run.pid, run.error));
     let there: String = answering.chain(silent).map(|run| format!("\n  {run}")).collect();
     let text = match wanted {
-        None if there.is_empty() => "nothing runs; start a graph with 'sinew run'".to_owned(),
+        None if there.is_empty() => "no graph runs; start one with 'sinew run'".to_owned(),
         Some(wanted) if there.is_empty() => {
-            format!("no run '{wanted}': nothing runs; start a graph with 'sinew run'")
+            format!("no run '{wanted}': no graph runs; start one with 'sinew run'")
         }
         Some(wanted) if meant.is_empty() => format!("no run '{wanted}' answers; there are:{there}"),
         _ => format!("expected the process of one of these runs:{there}"),

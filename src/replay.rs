@@ -15,6 +15,7 @@ use clap::Args;
 use sinew_recording::recording::Recording;
 use sinew_recording::replay::{Changes, Graphs, Player, Refused, ReplayReport, Until};
 use sinew_runtime::Kinds;
+use sinew_spec::decimal_comma;
 
 use self::pace::Pace;
 use self::page::Page;
@@ -23,47 +24,50 @@ use crate::duration::duration;
 use crate::load::{LoadError, folder_of, read, split};
 use crate::signals::stop_on_signals;
 
-/// Replay a recording: is what this program computes what was computed then?
+/// Replay a recording, and check that the nodes compute the same values as in the run
 ///
-/// The core's nodes get the recorded inputs, cycle by cycle, in this process; no machine moves. All
-/// parts of the recording that lie beside FILE are taken in order.
+/// The nodes of the core get the recorded inputs, cycle by cycle, in this process. No machine
+/// moves. All parts of the recording in the folder of FILE are replayed in order.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReplayArgs {
-    /// A part of a recording, as 'kind: recorder' writes it; with --merge one of each host
+    /// A file of a recording, from a node of the kind 'recorder'; with --merge one file of each
+    /// host
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Merge recordings of several hosts into this new file, by one clock, and say how sure the
-    /// order is; nothing is replayed
+    /// Merge the recordings of several hosts into this new file, on one clock, and print how
+    /// certain the order is; replay nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = REPLAYING)]
     merge: Option<PathBuf>,
-    /// Show the recording so many times as fast as it was, 1 as it was; max only compares
+    /// Show the recording at this many times its speed; 1 is the original speed, max shows nothing
+    /// and only compares
     #[arg(long, value_name = "X", default_value = "max", value_parser = speed)]
     speed: Speed,
-    /// Make a page of the recording too: one HTML file that a browser opens from disk and plays.
-    /// FILE must not be there yet
+    /// Also write the recording as a page: one HTML file that a browser opens from disk and plays.
+    /// FILE must not exist yet
     #[arg(long, value_name = "FILE", conflicts_with_all = ["speed", "spec"])]
     page: Option<PathBuf>,
-    /// Show this trace, such as pid.error, on the page's scope cycle by cycle; other traces have
-    /// the page's 30 values a second. May be repeated, up to 8 times
+    /// Show this trace, such as pid.error, on the page's scope cycle by cycle; other traces have 30
+    /// values per second. May be repeated, up to 8 times
     #[arg(long = "trace", value_name = "NAME", requires = "page")]
     traces: Vec<String>,
-    /// Stop after this cycle of the first timer-released thread, or after so long: 1200, 2.5s
+    /// Stop after this cycle of the first timer-released thread, or after this time: 1200, 2.5s
     #[arg(long, value_name = "CYCLE|TIME", value_parser = until)]
     until: Option<Until>,
-    /// Show the first cycle of each thread that differs, field by field, and how much differs later
+    /// Show the first cycle that differs in each thread, field by field, and count later
+    /// differences
     #[arg(long)]
     diff: bool,
     /// Print one JSON object on standard output, and nothing else there
     #[arg(long)]
     json: bool,
-    /// Take the nodes' files from this folder, not from the recording
+    /// Take the files of nodes from this folder, not from the recording
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
     /// Replay this graph, not the recorded one; its threads, nodes and ports are found by name
     #[arg(long, value_name = "FILE")]
     spec: Option<PathBuf>,
-    /// Give a parameter another value than it had; may be repeated
+    /// Replace the value that a parameter had in the run; may be repeated
     #[arg(long = "set", value_name = "NODE.PARAMETER=VALUE")]
     overrides: Vec<String>,
 }
@@ -76,7 +80,7 @@ Examples:
   sinew replay part.mcap --page run.html --trace pid.error --until 20s
   sinew replay cell.mcap office.mcap --merge both.mcap
 
-Exit status: 0 bit-identical, or merged; 1 something differs or is missing, or a merged message is
+Exit status: 0 bit-identical, or merged; 1 something differs or is missing, or a merged message was
 received before it was sent; 2 bad request, file or spec.";
 
 /// What has no meaning where nothing is replayed.
@@ -96,7 +100,10 @@ fn speed(text: &str) -> Result<Speed, String> {
         return Ok(Speed::Max);
     }
     let times = text.parse().ok().filter(|times: &f64| times.is_finite() && *times > 0.0);
-    times.map(Speed::Times).ok_or_else(|| "expected a number above 0, or max".into())
+    times.map(Speed::Times).ok_or_else(|| {
+        decimal_comma(text, |point| speed(point).is_ok())
+            .unwrap_or_else(|| "expected a number above 0, or max".into())
+    })
 }
 
 fn until(text: &str) -> Result<Until, String> {
@@ -128,8 +135,8 @@ fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
         return several::merge_into(to, &args.files, args.json, nodes, &stop);
     }
     let [file] = &args.files[..] else {
-        let text =
-            "a replay is of one recording; to merge those of several hosts add '--merge FILE'";
+        let text = "a replay takes one recording; to merge the recordings of several hosts add \
+                    '--merge FILE'";
         return Err(LoadError::Request(text.into()));
     };
     let recording = Recording::open(file).map_err(LoadError::Request)?;

@@ -120,7 +120,7 @@ struct Session {
     is_refusal_told: bool,
     systemd: Option<Systemd>,
     edits: Option<Edits>,
-    /// Why standard output takes no more.
+    /// Why standard output was closed.
     closed: Option<io::Error>,
 }
 
@@ -261,7 +261,7 @@ impl Session {
             if let Err(error) = self.refresh(elapsed_s) {
                 self.audience.view = View::none();
                 self.closed = Some(error);
-                self.run.stop_for("standard output takes no more");
+                self.run.stop_for("standard output was closed");
                 nap = Duration::ZERO;
             }
         }

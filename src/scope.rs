@@ -81,8 +81,8 @@ impl Chosen {
         let output = one(pair.map(|pair| pair[1].as_str()))?;
         let trigger = one(args.trigger().map_err(Failure::request)?.map(|it| it.0).as_deref())?;
         if traces.is_empty() {
-            let text = "name what to look at, such as NODE.SIGNAL or NODE.PORT; 'sinew scope \
-                        --list' says what there is";
+            let text = "name what to show, such as NODE.SIGNAL or NODE.PORT; 'sinew scope --list' \
+                        lists the names";
             return Err(Failure::request(text.into()));
         }
         Ok(Chosen { traces, input, output, trigger })

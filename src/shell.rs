@@ -1,16 +1,17 @@
 //! `sinew completions` and `sinew man`: what a shell and `man` know of the command line, made of
 //! the same tables as `--help`.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::{fs, io};
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_complete::{Shell, generate};
+use clap_mangen::Man;
 
 use crate::answer::{BAD_REQUEST, print, refuse};
 
-/// Print what a shell needs to complete commands, options and their values.
+/// Print the completion script of a shell.
 #[derive(Args, Debug)]
 #[command(after_help = COMPLETIONS)]
 pub(crate) struct CompletionsArgs {
@@ -30,7 +31,7 @@ Exit status: 0 good, 2 there is no such shell.";
 #[derive(Args, Debug)]
 #[command(after_help = MAN)]
 pub(crate) struct ManArgs {
-    /// The folder; it is made. Pages that are there are written anew.
+    /// The folder; it is created if missing. Pages in it are overwritten.
     folder: PathBuf,
 }
 
@@ -50,9 +51,9 @@ pub(crate) fn completions<A: CommandFactory>(args: &CompletionsArgs) -> ExitCode
 
 /// Writes the pages of the command line that `A` is.
 pub(crate) fn man<A: CommandFactory>(args: &ManArgs) -> ExitCode {
-    let written = fs::create_dir_all(&args.folder)
-        .and_then(|()| clap_mangen::generate_to(A::command(), &args.folder));
-    match written {
+    let mut command = A::command().disable_help_subcommand(true);
+    command.build();
+    match fs::create_dir_all(&args.folder).and_then(|()| pages(command, &args.folder)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let place = args.folder.display();
@@ -62,5 +63,42 @@ pub(crate) fn man<A: CommandFactory>(args: &ManArgs) -> ExitCode {
                 false,
             )
         }
+    }
+}
+
+/// Writes the page of a command, and those of its subcommands.
+fn pages(command: Command, folder: &Path) -> io::Result<()> {
+    for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+        pages(inner.clone(), folder)?;
+    }
+    let man = Man::new(command);
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    fs::write(folder.join(man.get_filename()), sections(&String::from_utf8_lossy(&page)))
+}
+
+/// A page whose last part has sections as `man` expects them: examples, each on a line of its own,
+/// and the exit status.
+fn sections(page: &str) -> String {
+    let Some((head, examples)) = page.split_once(".SH EXTRA\nExamples:\n") else {
+        return page.to_owned();
+    };
+    let (examples, rest) = examples.split_once("\n\n").unwrap_or((examples, ""));
+    let rest = format!("\n{rest}").replace("\nExit status: ", "\n.SH EXIT STATUS\n");
+    format!("{head}.SH EXAMPLES\n.nf\n{examples}\n.fi\n.PP{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_ends_with_examples_and_the_exit_status() {
+        let page =
+            ".SH NAME\nx\n.SH EXTRA\nExamples:\n  x a\n  x b\n\nMore.\nExit status: 0 good.\n";
+        let expected = ".SH NAME\nx\n.SH EXAMPLES\n.nf\n  x a\n  x b\n.fi\n.PP\nMore.\n.SH EXIT \
+                        STATUS\n0 good.\n";
+        assert_eq!(sections(page), expected);
+        assert_eq!(sections(".SH NAME\nx\n"), ".SH NAME\nx\n");
     }
 }

@@ -23,7 +23,7 @@ use crate::reach::{Failure, Fate, Reached};
 /// What all of them may be told.
 #[derive(Args, Debug)]
 pub(crate) struct SteerArgs {
-    /// Wait so long at most
+    /// Wait at most this long
     #[arg(
         long,
         value_name = "DURATION",
@@ -32,7 +32,7 @@ pub(crate) struct SteerArgs {
         allow_hyphen_values = true
     )]
     timeout: Duration,
-    /// Prints one JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }

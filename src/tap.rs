@@ -16,22 +16,22 @@ use sinew_view::printable;
 use crate::answer::{FAULTED, is_quiet, say};
 use crate::reach::{Failure, Reached, choose};
 
-/// Show the packets that pass a flow node, as they come, or hold one of them.
+/// Show the packets that pass a flow node, or hold one of them.
 ///
-/// Nobody waits for it: what comes faster than it is read is counted and left out. Values from
-/// outside of the graph, and headers that let their owner in, are hidden.
+/// The flows do not wait for the tap: packets that come too fast are left out and counted. Values
+/// from outside of the graph, and headers with passwords or tokens, are hidden.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TapArgs {
     /// The flow node
     node: String,
-    /// Process or graph of the run; may be left out if there is only one
+    /// Process number or graph of the run. May be left out if there is only one run
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// Only packets of which this expression in CEL is true
+    /// Only packets for which this CEL expression is true
     #[arg(long, value_name = "EXPRESSION")]
     filter: Option<String>,
-    /// So many in a second at most
+    /// Most packets that are shown per second
     #[arg(
         long,
         value_name = "N",
@@ -39,10 +39,10 @@ pub(crate) struct TapArgs {
         value_parser = clap::value_parser!(u32).range(1..=i64::from(PER_S_MAX))
     )]
     per_s: u32,
-    /// The whole way of each flow that comes to the node, from its beginning to its end
+    /// Show all steps of each flow that comes to the node, from its beginning to its end
     #[arg(long, conflicts_with = "pause")]
     way: bool,
-    /// Hold a packet before the node: look at it, let it go on by one node, or to its end
+    /// Hold a packet before the node; then show it, let it go on by one node, or to its end
     #[arg(long)]
     pause: bool,
     /// Print each line as one JSON object
@@ -58,13 +58,14 @@ Examples:
   sinew tap --pause greet
   sinew tap greet --json | jq .packet
 
-With --pause one packet at a time is held, and others pass. Write a letter and Enter:
+With --pause one packet at a time is held, and the others pass. Type a letter and Enter:
   s  one step: it is held again before its next node
   g  go on: the next packet that comes to the node is held
   i  inspect: the whole packet, one value a line
-  q  end; what is held goes on (so does it if this command is killed)
-A flow's deadline does not run while it is held. It works only while every listener of the graph
-is at a loopback address. Flows that had begun before are not seen.
+  q  quit; the held packet goes on (also if this command is killed)
+
+The deadline of a flow does not run while its packet is held. --pause works only if every listener
+of the graph has a loopback address. Flows that began before are not shown.
 Exit status: 0 good, 1 the run does not answer or refuses, 2 no such run or node.";
 
 const KEYS: &str = "s step, g go on, i inspect, q quit";
@@ -215,7 +216,7 @@ fn obey(mut orders: Connection, held: &Mutex<Option<TapPacket>>) {
             "q" | "quit" => break,
             "" => continue,
             other => {
-                say(&format!("'{}' is no order; expected {KEYS}", printable(other)));
+                say(&format!("'{}' is not a command; expected {KEYS}", printable(other)));
                 continue;
             }
         };

@@ -16,22 +16,22 @@ use crate::answer::{FAULTED, print};
 use crate::load::{LoadError, load_and_make, this_machine};
 use crate::part::PartArgs;
 
-/// Carry out the tests in a graph: its nodes of the kind 'test'.
+/// Run the tests in a graph: its nodes of the kind 'test'.
 ///
-/// The graph is checked first. Then each test sends its packet, in a flow of its own, and looks at
-/// the reply. No source begins flows, no port is opened, and there is no core: 'read' and 'send'
-/// answer with status 503.
+/// The graph is checked first. Then each test sends its packet in a flow of its own, and checks the
+/// reply. Sources begin no flows, listeners open no port, and there is no core: nodes of the kinds
+/// 'read' and 'send' fail with status 503.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TestArgs {
     /// The spec of the graph
     file: PathBuf,
-    /// Tests to carry out, by the names of their nodes; all of them if none is named
+    /// Tests to run, by the names of their nodes. Default: all
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
     part: PartArgs,
-    /// Prints one JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }

@@ -15,16 +15,16 @@ use crate::reach::{Failure, Wanted};
 
 /// Watch a run: domains, restarts and their reasons, cycles, links, privileges.
 ///
-/// Keys: q quits, the arrow keys and Page Up, Page Down scroll.
+/// Keys: q quits; the arrow keys, Page Up and Page Down scroll.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TopArgs {
     #[command(flatten)]
     run: Wanted,
-    /// Prints the tables once, as without a terminal and with --plain
+    /// Print the tables once, as without a terminal and with --plain
     #[arg(long)]
     once: bool,
-    /// Prints them as one JSON object
+    /// Print the tables as one JSON object
     #[arg(long, requires = "once")]
     json: bool,
 }
@@ -35,7 +35,7 @@ Examples:
   sinew top arm
   sinew top 4711 --once --json | jq '.domains[] | {name, state, restarts}'
 
-Exit status: 0 good, also when the run has stopped meanwhile; 1 it faulted meanwhile or does not
+Exit status: 0 good, even if the run has stopped meanwhile; 1 the run faulted meanwhile or does not
 answer; 2 no such run.";
 
 /// Carries out the command.

@@ -18,11 +18,11 @@ use crate::load::{LoadError, load_part, this_machine};
 use crate::part::PartArgs;
 use crate::progress::Bar;
 
-/// Measure which shape suits the links between your CPUs, and keep it for the next runs.
+/// Measure which layout of links is fastest between your CPUs, and keep it for the next runs.
 ///
-/// Between two CPUs both layouts of a queue, several ways to poll, and two ways to move cache lines
-/// are tried, in turns with the default. What is faster beyond doubt is chosen. It takes seconds,
-/// and the CPUs should have nothing else to do meanwhile.
+/// For each pair of CPUs, tune tries both layouts of a queue, several ways to poll, and two ways to
+/// move cache lines, in turns with the default. It chooses what is faster beyond doubt. This takes
+/// some seconds. Run nothing else on these CPUs meanwhile.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TuneArgs {
@@ -34,7 +34,7 @@ pub(crate) struct TuneArgs {
     /// Measure all pairs of these CPUs, such as 0,1 or 2-4
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
-    /// Measure for about two seconds a pair, with wider intervals
+    /// Measure about two seconds for each pair; the intervals are wider
     #[arg(long)]
     quick: bool,
     /// Write the profile to this file instead of the one in your cache folder
@@ -53,8 +53,8 @@ Examples:
   sinew run --profile-machine machine.json graphs/arm/arm.yaml
   sinew tune --quick --json | jq '.profile.pairs[].short.chosen'
 
-Exit status: 0 good, 1 a pair could not be measured or the profile not be written, 2 bad request
-or spec.";
+Exit status: 0 good, 1 a pair could not be measured or the profile could not be written, 2 bad
+request or spec.";
 
 /// Most pairs that are measured if none are named: a minute.
 const UNNAMED_MAX: usize = 8;
@@ -77,8 +77,8 @@ pub(crate) fn run(arguments: &TuneArgs, nodes: &Kinds) -> ExitCode {
     };
     for run in runs() {
         say(&format!(
-            "warning: process {0} is a run of sinew, and what it does on these CPUs is measured \
-             too; 'sinew stop {0}', and measure again",
+            "warning: process {0} is a run of sinew and disturbs the measurement on these CPUs; \
+             stop it with 'sinew stop {0}', and measure again",
             run.pid
         ));
     }
@@ -145,8 +145,8 @@ fn pairs(arguments: &TuneArgs, nodes: &Kinds) -> Result<(Pairs, Pairs), LoadErro
     let machine = this_machine()?;
     if let [cpu] = machine.cpus[..] {
         return Err(LoadError::Request(format!(
-            "nothing is measured: this process has CPU {cpu} alone, and both sides of a link poll; \
-             give it two CPUs"
+            "nothing is measured: this process may use CPU {cpu} only, and both sides of a link \
+             poll; give it two CPUs"
         )));
     }
     if let Some(graph) = &arguments.graph {
@@ -184,15 +184,15 @@ fn within(pairs: usize) -> Result<(), LoadError> {
 
 fn none_in(graph: &Path) -> String {
     format!(
-        "{}: nothing is measured: no link of it lies in memory, without a lock, between threads of \
-         the core with CPUs of their own; name CPUs with --cpus",
+        "{}: nothing is measured: it has no lock-free link in memory between threads of the core \
+         that have CPUs of their own; name CPUs with --cpus",
         graph.display()
     )
 }
 
 /// The CPUs of a list, of those that there are.
 fn named(list: &str, there: &[u32]) -> Result<Vec<u32>, String> {
-    let bad = || format!("--cpus: '{list}' is no list of CPUs; write them such as 0,1 or 2-4");
+    let bad = || format!("--cpus: '{list}' is not a list of CPUs; write it as 0,1 or 2-4");
     let found = cpus::parse(list).filter(|found| !found.is_empty()).ok_or_else(bad)?;
     match found.iter().find(|cpu| !there.contains(cpu)) {
         Some(cpu) => Err(format!(
@@ -214,7 +214,7 @@ mod tests {
         let wrong = |list| named(list, &[0, 1]).expect_err("a bad list");
         assert!(wrong("0,9").contains("CPU 9 does not exist or may not be used; this process has"));
         assert!(wrong("1,1").contains("'1,1' is one CPU; name two CPUs"));
-        assert!(wrong("x").contains("'x' is no list of CPUs") && wrong("").contains("no list"));
+        assert!(wrong("x").contains("'x' is not a list of CPUs") && wrong("").contains("no list"));
     }
 
     #[test]

@@ -216,7 +216,7 @@ fn a_guest_that_stops_though_nobody_told_it_to_is_restarted_by_its_policy() {
     sinew(["stop", &pid]).ended_with(0);
     let answer = run.answer().ended_with(0);
     let said = format!("{}{}", answer.out, answer.err);
-    for words in ["life 1,", "the guest has stopped; nobody told it to", "life 2,", "life 3,"] {
+    for words in ["life 1,", "the guest has stopped without being told to", "life 2,", "life 3,"] {
         assert!(said.contains(words), "not said: '{words}' in\n{said}");
     }
 }
@@ -243,5 +243,5 @@ fn a_guest_gets_ready_with_the_least_limits_that_a_check_accepts() {
     let report = run.answer().ended_with(0).json();
     assert_eq!(report["domains"][0]["role"], "guest");
     let less = graph_in("less", &text.replace("288MiB", "256MiB"));
-    refused(&["check", &less], "guest 'guard' cannot live with memory: 256MiB; it needs 288MiB");
+    refused(&["check", &less], "guest 'guard' cannot run with memory: 256MiB; it needs 288MiB");
 }

@@ -10,7 +10,7 @@ mod program;
 #[test]
 fn a_program_without_zenoh_says_how_to_build_one() {
     let graph = program::ours("graphs/cell/cell.yaml").display().to_string();
-    program::refused(&["check", &graph], "this program joins no hosts");
+    program::refused(&["check", &graph], "this program is built without hosts");
     program::refused(&["check", &graph], "--features hosts");
 }
 

@@ -116,7 +116,7 @@ fn what_is_there_is_not_overwritten() {
     for name in ["full", "empty", "file", "link"] {
         let said = new(&place, &[name]);
         assert_eq!(said.status.code(), Some(2), "{}", text(&said));
-        assert!(text(&said).contains("is there already, and is left as it is"), "{}", text(&said));
+        assert!(text(&said).contains("exists already and is not changed"), "{}", text(&said));
     }
     assert_eq!(fs::read_to_string(place.join("full/Cargo.toml")).expect("a file"), "mine");
     assert_eq!(fs::read_to_string(place.join("file")).expect("a file"), "mine");
@@ -128,8 +128,8 @@ fn what_cannot_be_made_leaves_nothing() {
     let place = folder("new_refused");
     let rows: &[(&[&str], &str)] = &[
         (&["a/b"], "without a path"),
-        (&["fn"], "no word of Rust"),
-        (&["ok", "--path", "/nowhere"], "'/nowhere' is no checkout of Sinew"),
+        (&["fn"], "not a word of Rust"),
+        (&["ok", "--path", "/nowhere"], "'/nowhere' is not a checkout of Sinew"),
         (&["ok", "--path", ".", "--git", "u"], "cannot be used with"),
     ];
     for (arguments, expected) in rows {
@@ -144,7 +144,7 @@ fn what_cannot_be_made_leaves_nothing() {
     assert_eq!(said.status.code(), Some(2), "{}", text(&said));
     let expected = "cannot write 'half/Cargo.lock'";
     assert!(text(&said).contains(expected), "{}", text(&said));
-    assert!(text(&said).contains("the folder 'half' is removed again"), "{}", text(&said));
+    assert!(text(&said).contains("the folder 'half' was removed again"), "{}", text(&said));
     assert_eq!(fs::read_dir(&place).expect("a folder").count(), 0);
 
     fs::set_permissions(&place, fs::Permissions::from_mode(0o500)).expect("it is ours");

@@ -100,7 +100,7 @@ fn a_drill_that_cannot_see_whether_it_was_safe_says_so_and_fails() {
     let report = json(&said);
     assert_eq!((said.status.code(), &report["good"]), (Some(1), &false.into()), "{report}");
     let mut not_shown = list(&report["rows"][0]["rounds"][0]["not_shown"]);
-    assert!(not_shown.any(|why| why.contains("no actuator held a command")), "{report}");
+    assert!(not_shown.any(|why| why.contains("no actuator had a command")), "{report}");
     let said = answer("", &arguments);
     let text = String::from_utf8_lossy(&said.stdout);
     assert_eq!(said.status.code(), Some(1), "{text}");

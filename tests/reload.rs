@@ -373,7 +373,7 @@ fn tests_and_what_only_they_reach_are_no_part_of_a_run() {
 - {kind: nop, name: before, ports: {out: [{name: pong, port: in}]}}
 ";
     let edited = format!("{}{tests}", graph("v0"));
-    watched.edit(&edited, true, "the graph was edited: nothing changed but its text");
+    watched.edit(&edited, true, "the graph was edited: only its text changed, not the graph");
     let pid = watched.running.pid().to_string();
     let status = sinew(["top", &pid, "--once", "--json"]).ended_with(0).json();
     let nodes = status["domains"][0]["nodes"].as_array().expect("nodes");

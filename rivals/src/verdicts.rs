@@ -137,7 +137,7 @@ mod tests {
             row("gil", "gap", 64, &[0.1, 0.1, 0.1]),
         ];
         let [best, rtrb] = &of(&rows, true)[..] else { panic!("8 B alone can be judged") };
-        assert_eq!(of(&rows, false).len(), 1, "the best of a few is no verdict");
+        assert_eq!(of(&rows, false).len(), 1, "the best of a few is not a verdict");
         assert_eq!(best.ours, "1.20 (1.10 to 1.20); the best is gil, poll pause");
         assert_eq!((best.holds, rtrb.holds), (Holds::Yes, Holds::Yes));
         assert_eq!(rtrb.ours, "2.00 (2.00 to 2.20); of rtrb, poll gap");

@@ -26,26 +26,36 @@ struct Row {
 const CALL_WORDS_MAX: usize = 32;
 
 const ROWS: &[Row] = &[
-    row("open", "", "start the guest; where each side sees the memory", (0, 0), |it, _| it.open()),
-    row("run", "", "have its nodes run", (0, 0), |it, _| it.run()),
-    row("test", "BYTES", "send a pattern there and back, both ways", (1, 1), |it, words| {
-        it.test(number(words[0])?)
-    }),
-    row("wait", "DURATION", "look after it for so long", (1, 1), |it, words| {
+    row("open", "", "start the guest; show the addresses of the memory", (0, 0), |it, _| it.open()),
+    row("run", "", "run its nodes", (0, 0), |it, _| it.run()),
+    row(
+        "test",
+        "BYTES",
+        "send a test pattern through the memory, both ways",
+        (1, 1),
+        |it, words| it.test(number(words[0])?),
+    ),
+    row("wait", "DURATION", "wait this long; the guest goes on", (1, 1), |it, words| {
         it.wait(duration(words[0]).map_err(Wrong::Request)?)
     }),
-    row("shm list", "", "all that has a name, and who holds it", (0, 0), |it, _| it.list()),
-    row("shm get", "NAME BYTES [linux|guest]", "find or make a region", (2, 3), |it, words| {
-        let wish = SharedWish::region(number(words[1])?, 0);
-        it.get(words[0], &wish, side(words.get(2))?)
-    }),
-    row("shm attach", "NAME [linux|guest]", "hold it; where it is seen", (1, 2), |it, words| {
+    row("shm list", "", "list everything with a name, and who holds it", (0, 0), |it, _| it.list()),
+    row(
+        "shm get",
+        "NAME BYTES [linux|guest]",
+        "get a region; create it if missing",
+        (2, 3),
+        |it, words| {
+            let wish = SharedWish::region(number(words[1])?, 0);
+            it.get(words[0], &wish, side(words.get(2))?)
+        },
+    ),
+    row("shm attach", "NAME [linux|guest]", "attach it; show its address", (1, 2), |it, words| {
         it.attach(words[0], side(words.get(1))?)
     }),
-    row("shm detach", "NAME [linux|guest]", "let go of it", (1, 2), |it, words| {
+    row("shm detach", "NAME [linux|guest]", "detach it", (1, 2), |it, words| {
         it.detach(words[0], side(words.get(1))?)
     }),
-    row("shm remove", "NAME", "remove it, if nobody holds it", (1, 1), |it, words| {
+    row("shm remove", "NAME", "remove it, if neither side holds it", (1, 1), |it, words| {
         it.remove(words[0], false)
     }),
     row("shm write", "NAME TEXT", "write to its start", (2, CALL_WORDS_MAX), |it, words| {
@@ -54,19 +64,25 @@ const ROWS: &[Row] = &[
     row("shm read", "NAME BYTES", "read from its start", (2, 2), |it, words| {
         it.read(words[0], number(words[1])? as usize)
     }),
-    row("sem get", "NAME TOKENS [linux|guest]", "find or make one", (2, 3), |it, words| {
-        let wish = SharedWish::semaphore(number(words[1])?);
-        it.get(words[0], &wish, side(words.get(2))?)
-    }),
-    row("sem post", "NAME", "make a token", (1, 1), |it, words| it.post(words[0])),
+    row(
+        "sem get",
+        "NAME TOKENS [linux|guest]",
+        "get one; create it if missing",
+        (2, 3),
+        |it, words| {
+            let wish = SharedWish::semaphore(number(words[1])?);
+            it.get(words[0], &wish, side(words.get(2))?)
+        },
+    ),
+    row("sem post", "NAME", "add a token", (1, 1), |it, words| it.post(words[0])),
     row("sem take", "NAME", "take a token", (1, 1), |it, words| it.take(words[0])),
-    row("sem remove", "NAME", "let go of it and remove it", (1, 1), |it, words| {
+    row("sem remove", "NAME", "detach and remove it", (1, 1), |it, words| {
         it.remove(words[0], true)
     }),
     row(
         "queue get",
         "NAME MESSAGE_BYTES CAPACITY [linux|guest]",
-        "find or make one",
+        "get one; create it if missing",
         (3, 4),
         |it, words| {
             let wish = SharedWish::queue(number(words[1])?, number(words[2])?, 0);
@@ -77,29 +93,31 @@ const ROWS: &[Row] = &[
         it.send(words[0], &words[1..].join(" "))
     }),
     row("queue receive", "NAME", "receive a message", (1, 1), |it, words| it.receive(words[0])),
-    row("queue remove", "NAME", "let go of it and remove it", (1, 1), |it, words| {
+    row("queue remove", "NAME", "detach and remove it", (1, 1), |it, words| {
         it.remove(words[0], true)
     }),
-    row("node list", "", "its nodes (also: task list)", (0, 0), |it, _| it.nodes()),
+    row("node list", "", "list its nodes (also: task list)", (0, 0), |it, _| it.nodes()),
     row("node stop", "NAME", "stop one node (also: task stop)", (1, 1), |it, words| {
         it.stop_node(words[0])
     }),
-    row("job list", "", "the jobs of its image", (0, 0), |it, _| it.jobs()),
+    row("job list", "", "list the jobs of its image", (0, 0), |it, _| it.jobs()),
     row(
         "call",
         "JOB [NUMBER|TEXT]...",
-        "have a job done; its answer",
+        "run a job; show its answer",
         (1, CALL_WORDS_MAX),
         |it, words| it.call(words[0], &words[1..]),
     ),
-    row("doorbell", "TIMES", "ring it", (1, 1), |it, words| it.doorbell(number(words[0])?)),
-    row("states", "", "how guest, links and letters are", (0, 0), |it, _| it.states()),
-    row("shutdown", "", "have it do its last act and stop", (0, 0), |it, _| it.shutdown()),
-    row("quit", "", "end it at once, and the tester", (0, 0), |it, _| {
+    row("doorbell", "TIMES", "ring its doorbell", (1, 1), |it, words| {
+        it.doorbell(number(words[0])?)
+    }),
+    row("states", "", "show the state of guest, links and letters", (0, 0), |it, _| it.states()),
+    row("shutdown", "", "stop it in order", (0, 0), |it, _| it.shutdown()),
+    row("quit", "", "kill it, and quit", (0, 0), |it, _| {
         it.quit();
         Ok(Said::new("bye", json!({})))
     }),
-    row("help", "", "this list", (0, 0), |_, _| Ok(help())),
+    row("help", "", "show this list", (0, 0), |_, _| Ok(help())),
 ];
 
 const fn row(
@@ -160,7 +178,8 @@ pub(super) fn parse(text: &str) -> Result<Given, String> {
 }
 
 fn number(word: &str) -> Result<u32, Wrong> {
-    word.parse().map_err(|_| Wrong::Request(format!("'{word}' is no number: expected 0 to 2^32-1")))
+    word.parse()
+        .map_err(|_| Wrong::Request(format!("'{word}' is not a number: expected 0 to 2^32-1")))
 }
 
 /// Whose allocator, or which side; Linux, if nobody says.
@@ -215,6 +234,6 @@ mod tests {
         refused("shm got a 1", "did you mean 'shm get'?");
         refused("shm get a", "expected shm get NAME BYTES [linux|guest]");
         refused("states now", "expected states");
-        refused("call nap within soon", "no duration");
+        refused("call nap within soon", "not a duration");
     }
 }

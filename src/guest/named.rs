@@ -49,7 +49,7 @@ impl Tester {
     pub(super) fn detach(&mut self, name: &str, side: MadeBy) -> Answer {
         let (name, within) = (name_of(name)?, self.within);
         self.session()?.detach(name, side, within)?;
-        let text = format!("{} has let go of '{name}'", side.word());
+        let text = format!("{} has detached '{name}'", side.word());
         Ok(Said::new(text, json!({ "name": name.as_str() })))
     }
 
@@ -180,7 +180,7 @@ impl Tester {
     pub(super) fn stop_node(&mut self, name: &str) -> Answer {
         let (name, within) = (name_of(name)?, self.within);
         self.session()?.stop_node(name, within)?;
-        let text = format!("'{name}' stops after its last act; the others go on");
+        let text = format!("'{name}' stops in order; the others go on");
         Ok(Said::new(text, json!({ "name": name.as_str() })))
     }
 

@@ -33,7 +33,7 @@ impl Bench {
                 let instead = suggest(wanted, guests.map(|(_, name, _)| name));
                 format!("{file}: no guest '{wanted}'; {instead}")
             }
-            None => format!("{file}: no domain in it is a guest; see docs/guest_agent.md"),
+            None => format!("{file}: the graph has no guest domain; see docs/guest_agent.md"),
         })?;
         let board = BoardRow::of(guest.board);
         if let Some(missing) = (board.missing)() {

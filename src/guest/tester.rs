@@ -204,7 +204,8 @@ impl Tester {
         session.keeper.ring(times);
         // Two requests: each rings once itself.
         let heard = session.view(within)?.bells.wrapping_sub(before);
-        let text = format!("rang {times} times; it heard {heard}, as rings on their way are one");
+        let text =
+            format!("rang {times} times; it heard {heard}: rings in quick succession count once");
         Ok(Said::new(text, json!({ "rung": times, "heard": heard })))
     }
 
@@ -212,7 +213,7 @@ impl Tester {
     pub(super) fn shutdown(&mut self) -> Answer {
         let within = self.within;
         let Some(session) = &mut self.session else {
-            return Ok(Said::new("it does not run", json!({ "stopped": false })));
+            return Ok(Said::new("the guest does not run", json!({ "stopped": false })));
         };
         let stopped = session.order(Order::Stop, GuestProgress::Stopped, within);
         self.session = None;
@@ -264,6 +265,6 @@ fn there_and_back(
 pub(super) fn name_of(text: &str) -> Result<Name, Wrong> {
     let name = Name::new(text).filter(|_| (1..=31).contains(&text.len()));
     name.ok_or_else(|| {
-        Wrong::Request(format!("'{text}' is no name; {}", SharedRefusal::BadName.text()))
+        Wrong::Request(format!("'{text}' is not a name; {}", SharedRefusal::BadName.text()))
     })
 }

@@ -120,7 +120,7 @@ pub(super) fn import(file: &str, text: &str, kinds: &Kinds) -> Result<Imported, 
     let again = SpecSource { text: &graph, ..source };
     if let Err(wrong) = read(&again) {
         let why = wrong.first().map_or("", |wrong| wrong.message.as_str());
-        let help = "write out what '*name' repeats, and again";
+        let help = "write out what '*name' repeats, and import again";
         sheet.left(root.span, format!("the graph cannot be read: {why}"), help);
     }
     let (mut left, mut notes) = (Vec::new(), Vec::new());
@@ -167,7 +167,7 @@ fn nodes<'t>(root: &'t Item, kinds: &Kinds) -> Result<&'t [Item], (Span, String,
                     "this file holds values of uniflow, not nodes",
                     "give each value in the environment, or as a file that {{ file.PATH }} names",
                 ),
-                None => ("this is no node: it has no 'kind'", "give a file of nodes of uniflow"),
+                None => ("this is not a node: it has no 'kind'", "give a file of nodes of uniflow"),
             };
             return Err((item.span, message.to_owned(), help));
         };
@@ -208,8 +208,8 @@ fn rewrite<'t>(items: &'t [Item], sheet: &mut Sheet<'t>) {
     for (at, from) in from.iter().enumerate() {
         let about = if errors.contains(&at) { About::Error } else { About::Packet };
         if mixed.contains(&at) {
-            let help =
-                "an error is {error, status, node} here: look at packet.error where it is one";
+            let help = "an error is {error, status, node} here: read packet.error where the packet \
+                        is an error";
             sheet.note(flow.nodes[at].item.span, "packets and errors come to this node", help);
         }
         let kind = flow.nodes[at].kind;

@@ -9,6 +9,7 @@ use sinew_lab::compare::{
     CannotCompare, Comparison, Input, ROUNDS_MIN, Shift, Turns, read, to_page, to_text,
 };
 use sinew_lab::rounds::Session;
+use sinew_spec::decimal_comma;
 
 use super::ROUNDS_MAX;
 use super::output::Outputs;
@@ -19,26 +20,26 @@ use crate::signals::stop_on_signals;
 /// Compare two programs, or two reports, row by row: which became slower.
 ///
 /// Programs (two builds of sinew, or one twice) run the quick form of each scenario in turns: old,
-/// new, new, old. Of reports the rounds that they hold are compared; both must be of one scenario,
-/// one format and one machine. Ctrl-C ends after the current row and shows what there is, marked
-/// partial.
+/// new, new, old. Reports are compared by their rounds; both must have the same scenario, format
+/// and machine. Ctrl-C ends after the current row and shows the results so far, marked as partial.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompareArgs {
-    /// A program, or a report: the JSON of sinew lab SCENARIO --json
+    /// A program, or a report: the JSON of 'sinew lab SCENARIO --json'
     old: PathBuf,
-    /// The other one, of the same sort
+    /// The program or report to compare with OLD; must be of the same sort
     new: PathBuf,
-    /// What programs run; may be repeated. Without it: link
+    /// Scenario that the programs run; may be repeated. Default: link
     #[arg(long, value_name = "NAME")]
     scenario: Vec<String>,
-    /// Only rows with one of these values on this axis, of programs; once for each axis
+    /// With programs: only rows with one of these values on this axis; may be given once for each
+    /// axis
     #[arg(long, value_name = "AXIS=VALUE[,VALUE]")]
     only: Vec<String>,
-    /// How often each program runs each scenario; 9 without it
+    /// How often each program runs each scenario. Default: 9
     #[arg(long, value_parser = value_parser!(u32).range(ROUNDS_MIN as i64..=ROUNDS_MAX))]
     rounds: Option<u32>,
-    /// What is still the same
+    /// A smaller difference than this counts as the same
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = share)]
     threshold: f64,
     /// Print the comparison as one JSON object on standard output, and nothing else there
@@ -56,8 +57,8 @@ Examples:
   sinew lab compare target/release/sinew target/release/sinew --scenario mistakes
   sinew lab compare before.json after.json --threshold 10% --report compare.html
 
-Exit status: 0 no row is slower; 1 one is, or one is not shown, or it is partial; 2 bad request, or
-a program gave no report.";
+Exit status: 0 no row is slower; 1 a row is slower or has no verdict, or the comparison is partial;
+2 bad request, or a program gave no report.";
 
 /// From so many on the interval leaves out the least and the greatest: one round that was
 /// disturbed does not decide.
@@ -114,7 +115,7 @@ fn compare(args: &CompareArgs) -> Result<Comparison, CannotCompare> {
             ];
             if let Some((option, _)) = unused.iter().find(|(_, given)| *given) {
                 return Err(CannotCompare(format!(
-                    "{option} is for programs; reports hold what they hold: leave it out"
+                    "{option} is for programs only; leave it out with reports"
                 )));
             }
             Comparison::of_reports([old_name, new_name], [&old, &new], threshold)
@@ -137,7 +138,7 @@ fn compare(args: &CompareArgs) -> Result<Comparison, CannotCompare> {
             let is = |is_program| if is_program { "a program" } else { "a report" };
             let is_program = matches!(old, Input::Program(_));
             Err(CannotCompare(format!(
-                "'{old_name}' is {} and '{new_name}' {}; expected two of one sort",
+                "'{old_name}' is {} and '{new_name}' {}; expected two programs or two reports",
                 is(is_program),
                 is(!is_program)
             )))
@@ -150,7 +151,8 @@ fn share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok());
     match number {
         Some(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
-        _ => Err("expected a number above 0 and below 100 with %: 5%".into()),
+        _ => Err(decimal_comma(text, |point| share(point).is_ok())
+            .unwrap_or_else(|| "expected a number above 0 and below 100 with %: 5%".into())),
     }
 }
 
@@ -162,6 +164,7 @@ mod tests {
     fn a_threshold_is_a_number_with_percent() {
         assert_eq!(share("5%"), Ok(0.05));
         assert_eq!(share("2.5 %"), Ok(0.025));
+        assert!(share("2,5%").unwrap_err().starts_with("write 2.5%: "));
         for bad in ["", "5", "%", "0%", "-1%", "100%", "NaN%", "inf%", "5%%"] {
             assert!(share(bad).is_err(), "{bad}");
         }

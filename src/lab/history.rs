@@ -14,18 +14,18 @@ use crate::answer::{BAD_REQUEST, FAULTED, print, refuse, say};
 
 /// Show figures over commits, and where their level changes.
 ///
-/// Each report gives one figure of each row: the median of a time, its P99, requests a second.
-/// Reports are ordered by the commit that measured; those of different machines, scenarios and
-/// forms are drawn apart. The gate's file gives instructions of each verb, from all its versions
-/// in git.
+/// Each report gives one figure for each row: the median of a time, its P99, or requests per
+/// second. Reports are ordered by the commit of the program that measured. Different machines,
+/// scenarios and forms have separate plots. The gate's file gives the instructions of each verb,
+/// from all its versions in git.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct HistoryArgs {
-    /// Reports (the JSON of sinew lab SCENARIO --json), or folders with such files, *.json
+    /// Reports (the JSON of 'sinew lab SCENARIO --json'), or folders with such files, *.json
     #[arg(required_unless_present = "gate", value_name = "FILE|FOLDER")]
     reports: Vec<PathBuf>,
-    /// The file of the gate of instruction counts: all versions of it that git has, and each
-    /// change of a figure with its reason
+    /// The file of the gate of instruction counts: shows all its versions in git, and the reason of
+    /// each change of a figure
     #[arg(long, value_name = "FILE")]
     gate: Option<PathBuf>,
     /// Print the history as one JSON object on standard output, and nothing else there
@@ -43,8 +43,8 @@ Examples:
   sinew lab history a.json b.json c.json --json
   sinew lab history --gate gates/instructions.json --report history.html
 
-Exit status: 0 good, 1 the page could not be written, 2 bad request, a file that is no report, or
-one without a history in git.";
+Exit status: 0 good, 1 the page could not be written, 2 bad request, or a file that is not a report
+or has no history in git.";
 
 /// One report has no history.
 const REPORTS_MIN: usize = 2;
@@ -77,7 +77,7 @@ fn of_reports(paths: &[PathBuf]) -> Result<(Vec<Sighting>, Vec<String>), String>
         let file = &reports[0].file;
         return Err(format!(
             "'{file}' is the only report; a history needs {REPORTS_MIN} at least, and a change \
-             point some on either side"
+             point needs several on each side"
         ));
     }
     let (seen, notes) = sightings(&reports);

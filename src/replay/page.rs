@@ -29,7 +29,7 @@ impl Page {
         traces: &[String],
     ) -> Result<Page, String> {
         if to.symlink_metadata().is_ok() {
-            return Err(format!("'{}' is there already; name a new file", to.display()));
+            return Err(format!("'{}' exists already; name a new file", to.display()));
         }
         let head = recording.head();
         let when = (head.host.as_str(), head.clock_offset_ns);

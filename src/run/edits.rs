@@ -63,7 +63,7 @@ impl Edits {
         }
         if !path.is_file() {
             return Err(LoadError::Request(format!(
-                "--watch: '{}' is no file that could be edited; name one, or leave --watch out",
+                "--watch: '{}' is not a file that could be edited; name one, or leave --watch out",
                 path.display()
             )));
         }

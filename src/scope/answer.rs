@@ -130,7 +130,7 @@ impl Reading<'_> {
             Some(input) => step_of(input),
             None if self.capture.triggered => Ok(0.0),
             None => {
-                Err(NotShown("when the step came is not known; name --input or --trigger".into()))
+                Err(NotShown("the time of the step is not known; give --input or --trigger".into()))
             }
         };
         let within = self.args.settled();

@@ -7,45 +7,50 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use sinew_control::traces::RunLayout;
 use sinew_scope::{ScopeSettings, Slope, Sweep, Trigger, WITHIN};
+use sinew_spec::decimal_comma;
 
 use super::Chosen;
 use crate::duration::duration;
+use crate::number::number;
 
 /// Show numbers of the core cycle by cycle: signals of nodes, and messages at their ports.
 ///
-/// Names are NODE.SIGNAL, NODE.PORT or NODE.PORT.FIELD; of several numbers one is NAME[i]. The core
-/// does not notice: its cycles leave their numbers anyway, and are read from outside.
+/// Names are NODE.SIGNAL, NODE.PORT or NODE.PORT.FIELD; NAME[i] is one of several numbers. The
+/// scope does not disturb the core: each cycle leaves its numbers in memory anyway, and the scope
+/// reads them.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ScopeArgs {
-    /// What to look at, 16 numbers at most
+    /// What to show, 16 numbers at most
     #[arg(value_name = "NODE.SIGNAL")]
     pub(super) traces: Vec<String>,
-    /// Process or graph of the run; may be left out if there is only one
+    /// Process number or graph of the run. May be left out if there is only one run
     #[arg(long, value_name = "RUN")]
     pub(super) run: Option<String>,
-    /// Print what there is to look at
+    /// List the names that can be shown
     #[arg(long)]
     pub(super) list: bool,
-    /// Time of a capture: 500us, 20ms, 10s; by default 1s
+    /// Length of a capture: 500us, 20ms, 10s. Default: 1s
     #[arg(long, value_name = "TIME", value_parser = duration)]
     window: Option<Duration>,
-    /// What starts a capture: a name, or 'NODE.SIGNAL > 0.5' for rising through it, '<' for falling
+    /// What starts a capture: a name, or 'NODE.SIGNAL > 0.5' to rise through 0.5; '<' to fall
     #[arg(long, value_name = "NODE.SIGNAL", allow_hyphen_values = true)]
     trigger: Option<String>,
-    /// Which way the trigger goes through its level; above, below: it need not
+    /// How the trigger crosses its level; above and below: it is on that side, without crossing
     #[arg(long, requires = "trigger", value_name = "WAY",
         value_parser = PossibleValuesParser::new(Slope::ALL.map(|(_, word)| word)))]
     slope: Option<String>,
     /// The trigger's level, in its unit
-    #[arg(long, requires = "trigger", value_name = "NUMBER", allow_hyphen_values = true)]
+    #[arg(long, requires = "trigger", value_name = "NUMBER", value_parser = number,
+        allow_hyphen_values = true)]
     level: Option<f64>,
-    /// By so much the trigger must go back before the next one
+    /// How far the trigger must go back before the next one, in its unit
     #[arg(
         long,
         requires = "trigger",
         value_name = "NUMBER",
-        default_value_t = 0.0,
+        value_parser = number,
+        default_value = "0",
         allow_hyphen_values = true
     )]
     hysteresis: f64,
@@ -53,17 +58,18 @@ pub(crate) struct ScopeArgs {
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = percent,
         allow_hyphen_values = true)]
     pre: f64,
-    /// What a capture waits for
+    /// What a capture waits for: nothing (roll), the trigger or not (auto), the trigger (normal),
+    /// the trigger once (single)
     #[arg(long, value_name = "WORD",
         value_parser = PossibleValuesParser::new(Sweep::ALL.map(|(_, word)| word)))]
     sweep: Option<String>,
     /// Print the figures of one capture, as without a terminal and with --plain
     #[arg(long)]
     once: bool,
-    /// The same, of a capture of so long
+    /// Like --once, with a capture of this length
     #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "window")]
     length: Option<Duration>,
-    /// The same as one JSON object
+    /// Print the figures of one capture as one JSON object
     #[arg(long)]
     pub(super) json: bool,
     /// Write one capture as CSV: a row for each cycle
@@ -72,30 +78,31 @@ pub(crate) struct ScopeArgs {
     /// Write one capture as MCAP: a topic for each number
     #[arg(long, value_name = "FILE")]
     pub(super) mcap: Option<PathBuf>,
-    /// Add what each number makes of a step: rise, overshoot, settling
+    /// Add the step response of each number: rise, overshoot, settling
     #[arg(long)]
     pub(super) step: bool,
-    /// The number that steps; by default the step is at the trigger
+    /// The number that steps. Default: the step is at the trigger
     #[arg(long, value_name = "NODE.SIGNAL", requires = "step")]
     pub(super) input: Option<String>,
-    /// What counts as settled, as part of the step
+    /// Band around the final value that counts as settled, in percent of the step
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent,
         requires = "step")]
     pub(super) within: f64,
-    /// Add how the second number answers the first, by frequency; something must excite it, such
-    /// as a chirp of kind 'signal'
+    /// Add the frequency response from INPUT to OUTPUT. Something must excite the input, such as a
+    /// chirp of the kind 'signal'
     #[arg(long, num_args = 2, value_names = ["INPUT", "OUTPUT"], conflicts_with = "input")]
     pub(super) bode: Option<Vec<String>>,
-    /// Cycles that are transformed at once for --bode; by default an eighth of the capture
+    /// Cycles in one segment of the transform of --bode. Default: an eighth of the capture
     #[arg(long, value_name = "CYCLES", requires = "bode")]
     pub(super) segment: Option<usize>,
-    /// Least coherence of a frequency of --bode that is shown
-    #[arg(long, value_name = "PART", default_value_t = 0.9, requires = "bode")]
+    /// Frequencies of --bode with less coherence than this are not shown
+    #[arg(long, value_name = "PART", value_parser = number, default_value = "0.9",
+        requires = "bode")]
     pub(super) coherence: f64,
     /// Add the spectrum of each number
     #[arg(long)]
     pub(super) spectrum: bool,
-    /// How long one capture is waited for
+    /// How long to wait for one capture
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     pub(super) wait: Duration,
 }
@@ -110,15 +117,15 @@ Examples:
   sinew scope pid.measured --trigger pid.setpoint --level 3 --step --input pid.setpoint
   sinew scope --bode chirp.out plant.out --for 20s
 
-Keys, ? shows them: space freezes; left, right change the window; up, down the level; t sweep,
+Keys (? shows them): space freezes; left, right change the window; up, down the level; t sweep,
 g slope, s single; n next trace, c cursors; x XY, f spectrum, r step, b Bode; e writes files;
 q quits.
 
-A run without a dashboard, recorder or other observer leaves signals only; messages at ports stand
-in its records with 'sinew run --observe'.
-A core that is reset goes on as a new life; CSV has a column for it, and nothing joins two of them.
-Exit status: 0 good, also when the run has stopped while it was shown; 1 it faulted, does not
-answer, stood or ended before a capture was whole, or no trigger came; 2 bad request, no such run
+A run without a dashboard, recorder or other observer shows signals only. For messages at ports,
+start it with 'sinew run --observe'.
+After a reset the core starts a new life. The CSV has a column for it; no curve crosses a reset.
+Exit status: 0 good, even if the run has stopped while it was shown; 1 the run faulted, does not
+answer, or stopped before a capture was complete, or no trigger came; 2 bad request, or no such run
 or name.";
 
 /// The trace of a trigger, and what an expression such as `NODE.SIGNAL > 0.5` says beside it.
@@ -144,8 +151,8 @@ impl ScopeArgs {
         let (name, rest) = text.split_at(at);
         let slope = if rest.starts_with('>') { Slope::Rising } else { Slope::Falling };
         let level = rest[1..].trim();
-        let level = level.parse().map_err(|_| {
-            format!("--trigger: '{level}' is no number; expected such as 'NODE.SIGNAL > 0.5'")
+        let level = number(level).map_err(|why| {
+            format!("--trigger: '{level}' is not a number: {why}, as in 'NODE.SIGNAL > 0.5'")
         })?;
         Ok(Some((name.trim().into(), Some((slope, level)))))
     }
@@ -206,7 +213,10 @@ fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let number = number.filter(|number| (0.0..=100.0).contains(number));
     number.map(|number| number / 100.0).ok_or_else(|| {
-        format!("'{text}' is no share: expected a number from 0% to 100%, such as 20%")
+        let with_point = decimal_comma(text, |point| percent(point).is_ok());
+        with_point.unwrap_or_else(|| {
+            format!("'{text}' is not a percentage: expected a number from 0% to 100%, such as 20%")
+        })
     })
 }
 
@@ -235,6 +245,11 @@ mod tests {
         for bad in [&["--trigger", "pid.out > x"][..], &["--trigger", "a.b>1", "--level", "2"]] {
             assert!(trigger(bad).is_err(), "{bad:?}");
         }
+        for comma in
+            [&["--trigger", "pid.out < -0,5"][..], &["--trigger", "a.b", "--level", "-0,5"]]
+        {
+            assert!(trigger(comma).unwrap_err().contains("write -0.5: "), "{comma:?}");
+        }
     }
 
     #[test]
@@ -243,5 +258,6 @@ mod tests {
         for bad in ["20", "-1%", "101%", "nan%", "%", ""] {
             assert!(percent(bad).is_err(), "{bad}");
         }
+        assert!(percent("2,5%").unwrap_err().starts_with("write 2.5%: "));
     }
 }

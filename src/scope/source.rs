@@ -111,7 +111,7 @@ impl Source {
             (false, Some(_)) => {
                 format!("the core has stopped ('sinew reset' starts it if it is held): {fate}")
             }
-            (false, None) => format!("no cycle comes from {name}; 'sinew top' says what it does"),
+            (false, None) => format!("no cycle comes from {name}; 'sinew top' shows its state"),
         }
     }
 

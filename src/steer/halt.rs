@@ -9,19 +9,19 @@ use sinew_control::status::{EventKind, Phase};
 use super::{Done, Followed, SteerArgs, Steered};
 use crate::reach::{Failure, Fate, Wanted, look};
 
-/// Stop the core of a run at its next cycle: safe outputs first, then to rest.
+/// Stop the core of a run at its next cycle: first safe outputs, then the actuators come to rest.
 ///
-/// In a graph that says 'hold: true' the services stay, and 'sinew reset' starts the core again;
-/// any other graph ends.
+/// In a graph with 'hold: true' the services go on, and 'sinew reset' starts the core again. Any
+/// other graph ends.
 #[derive(Args, Debug)]
 #[command(
     after_help = EXAMPLES,
-    mut_arg("timeout", |it| it.help("Wait so long at most; the core goes on stopping"))
+    mut_arg("timeout", |it| it.help("Wait at most this long; after that the core still stops"))
 )]
 pub(crate) struct HaltArgs {
     #[command(flatten)]
     run: Wanted,
-    /// Why, for those who read the log
+    /// The reason, for the log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]
@@ -34,7 +34,7 @@ Examples:
   sinew halt robot --reason 'a hand in the cell'
   sinew halt 4711 --json | jq .stop.safe_output_us
 
-Exit status: 0 the core has stopped, 1 it faulted or has not stopped in time, 2 no such run.";
+Exit status: 0 the core has stopped, 1 it faulted or did not stop in time, 2 no such run.";
 
 /// Longest reason that is told, in characters: a longer one might not fit a request, and no stop
 /// must fail for what is said of it.
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &HaltArgs) -> ExitCode {
         let (fate, is_held) = halt(steered, args.reason.as_deref())?;
         let after = match is_held {
             true => "held, 'sinew reset' starts the core again",
-            false => "the graph does not hold and ends",
+            false => "the graph has no 'hold: true' and ends",
         };
         let text = format!("{}: {}; {after}", steered.name, fate.text());
         Ok(Done::stopped(&fate, Some(is_held), text))

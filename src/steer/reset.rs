@@ -10,14 +10,14 @@ use sinew_control::status::{DomainRole, DomainState, EventKind, Phase, Status};
 use super::{Done, Followed, SteerArgs, Steered};
 use crate::reach::{Failure, Wanted, look};
 
-/// Start the core of a run again after it has stopped, and wait until it runs.
+/// Start the core of a run again after it stopped, and wait until it runs.
 ///
-/// The graph must say 'hold: true', and its core must have stopped: 'sinew halt' stops it. All
-/// realtime domains start, in new processes; cycles are counted from 0 again.
+/// The graph must have 'hold: true', and its core must have stopped ('sinew halt' stops it). All
+/// realtime domains start in new processes. Cycles are counted from 0 again.
 #[derive(Args, Debug)]
 #[command(
     after_help = EXAMPLES,
-    mut_arg("timeout", |it| it.help("Wait so long at most; the start goes on"))
+    mut_arg("timeout", |it| it.help("Wait at most this long; after that the start still goes on"))
 )]
 pub(crate) struct ResetArgs {
     #[command(flatten)]
@@ -32,7 +32,7 @@ Examples:
   sinew reset robot
   sinew halt && sinew reset
 
-Exit status: 0 the core runs, 1 it faulted or must not be reset now, 2 no such run.";
+Exit status: 0 the core runs, 1 it faulted or cannot be reset now, 2 no such run.";
 
 /// Carries out the command.
 pub(crate) fn run(args: &ResetArgs) -> ExitCode {

@@ -12,16 +12,16 @@ use crate::reach::{Failure, choose};
 
 /// Restart a service domain of a run, and wait until it is ready.
 ///
-/// The core starts as a whole: a realtime domain is not restarted alone.
+/// A realtime domain cannot be restarted alone: the core starts as a whole, see 'sinew reset'.
 #[derive(Args, Debug)]
 #[command(
     after_help = EXAMPLES,
-    mut_arg("timeout", |it| it.help("Wait so long at most; the restart goes on"))
+    mut_arg("timeout", |it| it.help("Wait at most this long; after that the restart still goes on"))
 )]
 pub(crate) struct RestartArgs {
     /// The service domain
     domain: String,
-    /// Process or graph of the run; may be left out if there is only one
+    /// Process number or graph of the run. May be left out if there is only one run
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     #[command(flatten)]
@@ -33,7 +33,7 @@ Examples:
   sinew restart camera
   sinew restart camera --run arm
 
-Exit status: 0 it is ready again, 1 it is not or must not be restarted, 2 no such run.";
+Exit status: 0 the domain is ready again, 1 it is not, or cannot be restarted, 2 no such run.";
 
 /// Carries out the command.
 pub(crate) fn run(args: &RestartArgs) -> ExitCode {

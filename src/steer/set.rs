@@ -10,25 +10,25 @@ use sinew_control::{Answer, Request, Tunable};
 use super::{Done, Followed, SteerArgs, Steered};
 use crate::reach::{Failure, choose};
 
-/// Set parameters of nodes while the core runs, or show which can be set.
+/// Set parameters of nodes while the core runs, or list those that can be set.
 ///
-/// A new value is held against the limits of the parameter, then the node's kind looks at all of
-/// its values together. The node gets them between two cycles: those of one node all at once. If
-/// one of them is wrong, none is set. The recording of an observed run has each change in the cycle
-/// in which it came, so a replay is bit-identical. After a reset the core begins with the newest
+/// Each new value is checked against the limits of its parameter; then the node's kind checks all
+/// values of the node together. If one value is wrong, none is set. The node gets its values
+/// between two cycles, all at once. The recording of an observed run has each change in its cycle,
+/// so a replay is bit-identical. After a reset the core starts with the newest values.
+///
+/// Without NODE.PARAMETER=VALUE, 'sinew set' shows the parameters that can be set, and their
 /// values.
-///
-/// Without NODE.PARAMETER=VALUE it shows what can be set, and what that is now.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SetArgs {
-    /// What is set, and to what
+    /// The parameters to set, and their new values
     #[arg(value_name = "NODE.PARAMETER=VALUE")]
     settings: Vec<String>,
-    /// Writes the values to the spec, too; comments and all else in it stay as they are
+    /// Write the values to the spec, too; the rest of the file stays, with its comments
     #[arg(long, requires = "settings")]
     save: bool,
-    /// Process or graph of the run; may be left out if there is only one
+    /// Process number or graph of the run. May be left out if there is only one run
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     #[command(flatten)]
@@ -42,7 +42,7 @@ Examples:
   sinew set pid.kp=2.5 pid.ki=8 --save
   sinew set pid.kp=2.5 --run axis --json
 
-Exit status: 0 they are set, 1 they are not, 2 no such run.";
+Exit status: 0 all values are set, 1 none is set, 2 no such run.";
 
 /// Carries out the command.
 pub(crate) fn run(args: &SetArgs) -> ExitCode {

@@ -9,11 +9,11 @@ use sinew_control::Request;
 use super::{Done, Followed, SteerArgs, Steered};
 use crate::reach::{Failure, Fate, Wanted};
 
-/// Stop a run in order, actuators first, and wait until it is gone.
+/// Stop a run in order, actuators first, and wait until it has ended.
 #[derive(Args, Debug)]
 #[command(
     after_help = EXAMPLES,
-    mut_arg("timeout", |it| it.help("Wait so long at most; the run goes on stopping"))
+    mut_arg("timeout", |it| it.help("Wait at most this long; after that the run still stops"))
 )]
 pub(crate) struct StopArgs {
     #[command(flatten)]
@@ -28,7 +28,7 @@ Examples:
   sinew stop arm
   sinew stop 4711 --timeout 5s
 
-Exit status: 0 it has stopped, 1 it faulted or has not stopped in time, 2 no such run.";
+Exit status: 0 the run has stopped, 1 it faulted or did not stop in time, 2 no such run.";
 
 /// Carries out the command.
 pub(crate) fn run(args: &StopArgs) -> ExitCode {

@@ -65,7 +65,7 @@ fn advice_is_applied_and_its_receipt_holds_until_something_changes() {
     fs::write(&file, after.replace("5ms", "6ms")).expect("it is ours");
     let text = sinew(["check", "--receipt", &*named, &*file]).ended_with(1).err;
     assert!(text.contains("does not hold: graph: domains: 'control': "), "{text}");
-    assert!(text.contains("ask 'sinew advise' again"), "{text}");
+    assert!(text.contains("run 'sinew advise' again"), "{text}");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn contradictory_requirements_are_named_and_nothing_is_written() {
     let file = graph("advise_contradiction", "{latency_max: 100ns, cpu: 1%}");
     let before = fs::read(&file).expect("it is there");
     let said = advise(&file, &["--apply"]).ended_with(1).out;
-    assert!(said.contains("no alternative here is shown to keep 'latency_max 0.1 us'"), "{said}");
+    assert!(said.contains("no alternative here was shown to keep 'latency_max 0.1 us'"), "{said}");
     assert!(said.contains("nothing was written"), "{said}");
     assert_eq!(fs::read(&file).expect("it is there"), before);
 }
@@ -88,6 +88,6 @@ fn what_cannot_be_advised_is_refused_before_anything_moves() {
     let other = folder("advise_other").join("receipt.json");
     fs::write(&other, "{\"receipt\": 1}").expect("a place for it");
     let other = other.display().to_string();
-    refused(&["check", "--receipt", &*other, &*file], "is no receipt");
+    refused(&["check", "--receipt", &*other, &*file], "is not a receipt");
     refused(&["check", "--receipt", "/nowhere", &*file], "cannot read the receipt '/nowhere'");
 }

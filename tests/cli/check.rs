@@ -64,7 +64,7 @@ fn check_sums_up_the_longest_chain_of_a_report_and_says_whose_it_is() {
     }
     let words = lines.join(" ");
     assert!(
-        words.contains("no proof that nothing takes longer; taken on a processor of this test")
+        words.contains("not a proof that nothing takes longer; taken on a processor of this test")
     );
     assert!(words.contains("taken on another machine: cpu is 'a processor of this test' there"));
     let json = sinew(["check", "--json", "--report", &file, &arm()]).ended_with(0).json();
@@ -97,7 +97,7 @@ fn a_report_that_is_none_or_of_another_graph_is_refused_with_a_remedy() {
     refused("", "this is not JSON: EOF while parsing");
     refused("name: arm", "write one with 'sinew run --json GRAPH > run.json'");
     for text in ["[]", "{}", "null", "\"arm\"", r#"{"graph": "arm", "threads": 3}"#] {
-        refused(text, "this is no report of a run; write one with");
+        refused(text, "this is not a report of a run; write one with");
     }
     let changed = |change: &dyn Fn(&mut Value)| {
         let mut report = report();
@@ -116,7 +116,7 @@ fn a_report_that_is_none_or_of_another_graph_is_refused_with_a_remedy() {
     let strange = changed(&|report| report["threads"][0]["nodes"] = json!({"planner": 3}));
     refused(&strange, "the report lacks node 'planner'");
     let no_machine = changed(&|report| report["machine"] = json!("mine"));
-    refused(&no_machine, "this is no report of a run");
+    refused(&no_machine, "this is not a report of a run");
     for (file, expected) in [
         ("/no/such/run.json", "/no/such/run.json: cannot read the report: No such file"),
         ("/dev/zero", "the report is larger than 64 MiB, the limit"),

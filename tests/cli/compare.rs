@@ -133,17 +133,17 @@ fn bad_files_are_told_what_is_wrong_with_them() {
         "no row was measured; the first one says: who spins needs two CPUs",
     );
     let broken = written(&folder, "broken", "{\"scenario\": \"link\",\n\"rows\": [}");
-    refuses(&broken, &good, "broken' is no report of the lab: ");
+    refuses(&broken, &good, "broken' is not a report of the lab: ");
     refuses(&broken, &good, "at line 2 column 10");
     let text = written(&folder, "text", "lab link: 9 rounds");
     refuses(&good, &text, "text' is neither a program");
     refuses("/no/such/file", &good, "cannot read '/no/such/file': No such file");
-    refuses("/dev/zero", &good, "'/dev/zero' is no file");
+    refuses("/dev/zero", &good, "'/dev/zero' is not a file");
     let closed = written(&folder, "closed", "#!/bin/sh\n");
-    refuses(&closed, &good, "closed' is a program, but nobody may execute it");
+    refuses(&closed, &good, "closed' is a program, but it is not executable");
     let program = prints(&folder, "program", &report(100.0));
     refuses(&program, &good, "program' is a program and '");
-    refuses(&program, &good, "expected two of one sort");
+    refuses(&program, &good, "expected two programs or two reports");
     refused(&["lab", "compare", &good, &good, "--scenario", "link"], "--scenario is for programs");
     refused(&["lab", "compare", &good, &good, "--threshold", "5"], "expected a number above 0");
     refused(&["lab", "compare", &good, &good, "--rounds", "5"], "5 is not in 6..");
@@ -162,7 +162,7 @@ fn a_program_that_gives_no_report_is_named_with_what_it_says() {
     refuses(errors, "/bad lab link --quick --json' ended with exit status: 2: no scenario 'link'");
     refuses("echo broken >&2; exit 1", "ended with exit status: 1: broken");
     refuses("kill -9 $$", "ended with signal: 9");
-    refuses("echo hello", "gave no report: what it printed is no report of the lab: ");
+    refuses("echo hello", "gave no report: what it printed is not a report of the lab: ");
     let other = report(100.0).to_string().replace("\"link\"", "\"sync\"");
     refuses(&format!("cat <<'EOF'\n{other}\nEOF"), "gave a report of 'sync'");
     let missing = written(&folder, "missing", "#!/no/such/shell\n");

@@ -203,7 +203,7 @@ fn it_changes_nothing_itself() {
         return skip("it needs strace (package 'strace')");
     }
     let help = sinew(["doctor", "--help"]).ended_with(0).out;
-    assert!(help.contains("Changes nothing itself"), "{help}");
+    assert!(help.contains("Doctor changes nothing"), "{help}");
     let noticed = folder("doctor_noticed").join("file").display().to_string();
     let script = format!(": > {noticed}");
     let twin = changes("doctor_twin", &["/bin/sh", "-c", &script]);

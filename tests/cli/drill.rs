@@ -38,13 +38,13 @@ fn a_request_that_cannot_be_met_is_refused_before_anything_runs() {
         (&["--only", "node=elbow"][..], "there are: planner, ik, ethercat, drives"),
         (&["--only", "fault=sneeze"], "expected one of panic, error"),
         (&["--only", "ik"], "expected AXIS=VALUE"),
-        (&["--only", "domain=control,fault=panic"], "no drill meets all of it"),
+        (&["--only", "domain=control,fault=panic"], "no drill matches all of it"),
         (&["--rounds", "0"], "0 is not in 1..=10000"),
         (&["--report", "/nowhere/drill.html"], "cannot write '/nowhere/drill.html'"),
         (&["--article", "--quick"], "cannot be used with"),
         (&["nothing.yaml"], "cannot read the spec"),
         (&["graphs/http/ping.yaml"], "has no realtime domain"),
-        (&["--set", "planner.laps=1"], "speak of a graph; name its file"),
+        (&["--set", "planner.laps=1"], "need a graph; name its file"),
         (&["--beside", "a.yaml"], "required arguments were not provided"),
     ] {
         let answer = sinew([&["drill"], arguments].concat()).ended_with(2);
@@ -151,7 +151,7 @@ fn what_nobody_sends_is_struck_from_outside_or_not_at_all() {
     assert_eq!(faults, ["peer_gone", "stalled", "hostile"]);
     for row in &rows[..2] {
         let why = row["skipped"].as_str().expect("why it is not carried out");
-        assert!(why.contains("nobody waits for what a service sends"), "{why}");
+        assert!(why.contains("no node waits for the messages of a service"), "{why}");
         assert_eq!(row["rounds"], serde_json::json!([]));
     }
     let proof = rows[2]["rounds"][0]["proof"].as_str().expect("it was carried out");

@@ -62,11 +62,11 @@ fn what_is_no_history_is_refused() {
     };
     refuses(&[], "<FILE|FOLDER>");
     refuses(&[&good], "good' is the only report; a history needs 2 at least");
-    refuses(&[&good, &broken], "broken' is no report of the lab: ");
+    refuses(&[&good, &broken], "broken' is not a report of the lab: ");
     refuses(&[&good, &broken], "at line 2 column 10");
     refuses(&[&empty], "empty' ends with .json");
     refuses(&[&good, "/no/such/file"], "cannot read '/no/such/file': No such file");
-    refuses(&[&good, "/dev/zero"], "'/dev/zero' is no file");
+    refuses(&[&good, "/dev/zero"], "'/dev/zero' is not a file");
     let mut skipped = report(100.0);
     skipped["rows"][0]["skipped"] = "who spins needs two CPUs".into();
     let skipped = written(&folder, "skipped", &skipped.to_string());

@@ -94,7 +94,7 @@ fn a_reset_that_cannot_be_says_why() {
     let text = refused["errors"][0]["message"].as_str().expect("a text");
     assert!(text.contains("write 'hold: true' at its top"), "{text}");
     let halt = place.sinew(&["halt", &pid]).ended_with(0).out;
-    assert!(halt.contains("the graph does not hold and ends"), "{halt}");
+    assert!(halt.contains("the graph has no 'hold: true' and ends"), "{halt}");
     ends.answer().ended_with(0);
     for command in ["halt", "reset"] {
         // By name: without one it would be whatever else runs on this machine.

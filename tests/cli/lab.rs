@@ -38,7 +38,7 @@ fn a_request_that_cannot_be_met_is_told_what_could_be() {
     refused(&["lab", "link", "--only", "transport"], "expected AXIS=VALUE");
     refused(&["lab", "link", "--only", "colour=red"], "no axis 'colour'; there are ");
     refused(&["lab", "link", "--only", "transport=ship"], "transport is never 'ship'; it is ");
-    refused(&["lab", "link", "--only", "bytes=8", "--only", "bytes=48"], "bytes stands twice");
+    refused(&["lab", "link", "--only", "bytes=8", "--only", "bytes=48"], "bytes is given twice");
     let nothing = ["lab", "link", "--only", "transport=pipe", "--only", "sync=mutex"];
     refused(&nothing, "--only transport=pipe --only sync=mutex: none of the ");
     let answer = sinew(["lab", "link", "--json", "--only", "colour=red"]).ended_with(2);
@@ -75,8 +75,8 @@ fn a_report_of_rivals_must_be_one_of_this_machine() {
         fs::write(&path, text).expect("a file");
         refused(&["lab", "link", "--rivals", &path.display().to_string()], expected);
     };
-    refused(b"", "is no report of rivals: EOF");
-    refused(b"{\"rows\": []}", "is no report of rivals: missing field");
+    refused(b"", "is not a report of rivals: EOF");
+    refused(b"{\"rows\": []}", "is not a report of rivals: missing field");
     refused(b"\xff\xfe", "cannot read '");
     let machine = sinew(SHORT.into_iter().chain(["--json"])).ended_with(0).json();
     refused(machine.to_string().as_bytes(), "is a report of 'pipeline'; expected one of 'rivals'");

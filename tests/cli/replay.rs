@@ -157,7 +157,7 @@ fn another_parameter_is_found_where_it_is_used_first() {
 fn a_bad_request_is_refused_and_nothing_is_replayed() {
     let spec = ours("graphs/arm/arm.yaml").display().to_string();
     let answer = sinew(["replay", &spec]).ended_with(2);
-    assert!(answer.err.contains("is no MCAP file"), "{}", answer.err);
+    assert!(answer.err.contains("is not an MCAP file"), "{}", answer.err);
     let answer = sinew(["replay", "/nowhere.mcap", "--json"]).ended_with(2);
     assert!(answer.json()["errors"][0]["message"].is_string(), "{}", answer.out);
     for bad in [["--speed", "0"], ["--speed", "fast"], ["--until", "soon"], ["--until", "-1"]] {
@@ -184,7 +184,7 @@ fn a_page_is_one_file_of_what_the_recording_has() {
 
     // What is there stays; nothing is made of what there is not.
     for (more, expected) in [
-        (vec!["--page", &whole], "is there already; name a new file"),
+        (vec!["--page", &whole], "exists already; name a new file"),
         (vec!["--page", &page("a.html"), "--trace", "planner.nothing"], "no such signal or port"),
         (vec!["--page", &page("b.html"), "--speed", "1"], "cannot be used with"),
         (vec!["--trace", "planner.path_speed_m_per_s"], "--page <FILE>"),

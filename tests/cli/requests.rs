@@ -35,8 +35,8 @@ fn a_bad_request_is_status_2_and_says_what_is_expected() {
     for bad in ["0", "0s", "-1s", "5", "s", "1e300h", "1 day", ""] {
         said(&["run", &arm, &format!("--duration={bad}")], "expected");
     }
-    said(&["run", &arm, "--duration", "-1s"], "'-1s' is no duration");
-    said(&["stop", "--timeout", "-1s"], "'-1s' is no duration");
+    said(&["run", &arm, "--duration", "-1s"], "'-1s' is not a duration");
+    said(&["stop", "--timeout", "-1s"], "'-1s' is not a duration");
     let expected = "expected NODE.PARAMETER=VALUE";
     for bad in ["planner", "planner.laps", "=1", "planner=1"] {
         for command in ["run", "check", "graph"] {
@@ -126,7 +126,7 @@ fn a_collector_that_cannot_be_meant_is_an_error_before_the_start() {
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
     for (name, value, part) in [
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "'grpc' is not supported; write http/protobuf"),
-        ("OTEL_TRACES_SAMPLER_ARG", "2", "'2' is no part of 1"),
+        ("OTEL_TRACES_SAMPLER_ARG", "2", "'2' is not a number from 0 to 1"),
     ] {
         let mut command = Command::new(SINEW);
         command.arg("run").arg(ours("graphs/http/ping.yaml")).args(["--set", "listener.port=0"]);
@@ -203,7 +203,7 @@ fn a_spec_through_a_pipe_is_not_watched() {
     let running = Running::start(command);
     fs::write(&pipe, fs::read(ours("graphs/http/ping.yaml")).expect("a spec")).expect("read");
     let err = running.answer().ended_with(2).err;
-    assert!(err.contains("is no file that could be edited"), "{err}");
+    assert!(err.contains("is not a file that could be edited"), "{err}");
 }
 
 #[test]

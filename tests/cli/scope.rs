@@ -75,11 +75,11 @@ fn what_cannot_be_looked_at_is_refused_with_what_there_is() {
     let cases: [(&[&str], i32, &str); 9] = [
         (&["motr.current_a"], 2, "did you mean 'motor'?"),
         (&["motor.curent_a"], 2, "did you mean 'motor.current_a'?"),
-        (&["dashboard.x"], 2, "is of a service"),
+        (&["dashboard.x"], 2, "is in a service"),
         (&[], 2, "sinew scope --list"),
         (&["pid.out", "--window", "1h"], 2, "change the window"),
         (&["pid.out", "--trigger", "pid.out", "--level", "nan"], 2, "expected a finite number"),
-        (&["pid.out", "--trigger", "pid.out > x"], 2, "is no number"),
+        (&["pid.out", "--trigger", "pid.out > x"], 2, "is not a number"),
         (&["pid.out", "--sweep", "normal"], 2, "add --trigger"),
         (&["pid.out", "--trigger", "pid.out > 99", "--wait", "100ms"], 1, "no trigger within"),
     ];
@@ -135,7 +135,7 @@ fn a_scope_goes_on_after_a_reset_and_tells_the_lives_of_the_core_apart() {
     assert_eq!(json["resets"], 1);
     // What would join cycles of both lives is not shown.
     let why = json["spectrum"][0]["not_shown"].as_str().expect("a reason");
-    assert!(why.contains("the core was started anew"), "{why}");
+    assert!(why.contains("the core was started again"), "{why}");
     assert!(json["traces"][0]["figures"]["frequency_hz"].is_null(), "{json}");
     // The run wrote the same cycles, by itself; each life counts its own.
     let rows = fs::read_to_string(rows).expect("a file");

@@ -65,7 +65,7 @@ fn value(place: &Place, pid: &str, name: &str) -> String {
 fn ask(place: &Place, pid: &str, settings: &[&str]) -> Answer {
     loop {
         let answer = place.sinew(&[&["set", "--run", pid], settings].concat());
-        if !answer.err.contains("ask again") {
+        if !answer.err.contains("try again") {
             return answer;
         }
     }

@@ -198,7 +198,7 @@ nodes:
         "6: entries_max cannot be 'many'",
         "7: there is no kind of node 'stroe'",
         "8: there is no domain 'c'",
-        "9: this is no URL of a database",
+        "9: this is not a URL of a database",
         "10: unknown key 'path' in a node",
         "31: there is no domain 'd'",
         "33: there is no variable 'packte'",

@@ -177,17 +177,17 @@ fn a_profile_of_another_machine_is_refused_with_the_differences() {
     let ran = with_cache(&cache, &["run", "--duration", "100ms", &graph]).ended_with(0).err;
     assert!(ran.contains(&note.replace("note: ", "warning: ")), "{ran}");
     fs::write(&place, "{").expect("a broken one");
-    assert!(said(&["check", &graph]).contains("is not used: it is no machine profile: EOF"));
+    assert!(said(&["check", &graph]).contains("is not used: it is not a machine profile: EOF"));
     let good = profile("tune_good", cpus, &[]);
     fs::copy(&good, &place).expect("a copy");
     assert!(said(&["check", &graph]).contains("are shaped by the machine profile "));
     fs::set_permissions(&good, Permissions::from_mode(0o666)).expect("it is ours");
-    refused(&["check", "--profile-machine", &good, &graph], "its mode is 666, so that anybody");
+    refused(&["check", "--profile-machine", &good, &graph], "its mode is 666, so anybody");
 }
 
 #[test]
 fn a_request_to_tune_that_cannot_be_met_is_told_why() {
-    refused(&["tune", "--cpus", "x"], "'x' is no list of CPUs");
+    refused(&["tune", "--cpus", "x"], "'x' is not a list of CPUs");
     refused(&["tune", "--cpus", "8000,8001"], "CPU 8000 does not exist or may not be used");
     refused(&["tune", "--cpus", "0", &calm()], "cannot be used with");
     let one = privileges::cpus().expect("affinity")[0].to_string();
@@ -196,13 +196,16 @@ fn a_request_to_tune_that_cannot_be_met_is_told_why() {
     }
     refused(&["tune", "/no/such/graph.yaml"], "cannot read the spec");
     let alone = "- {kind: listener, name: listener, protocol: http, port: 0}\n";
-    refused(&["tune", &graph_in("tune_alone", alone)], "nothing is measured: no link of it lies");
+    refused(
+        &["tune", &graph_in("tune_alone", alone)],
+        "nothing is measured: it has no lock-free link",
+    );
     if cpus().is_some() {
         refused(&["tune", "--out", "/proc/machine.json"], "cannot write '/proc/machine.json': ");
-        refused(&["tune", "--out", "-"], "'-' is no file; '--json' writes the profile");
+        refused(&["tune", "--out", "-"], "'-' is not a file; '--json' writes the profile");
         let graph = calm();
         let before = fs::read(&graph).expect("a graph");
-        refused(&["tune", "--out", &graph], "is no machine profile and would be lost");
+        refused(&["tune", "--out", &graph], "is not a machine profile and would be lost");
         assert_eq!(fs::read(&graph).expect("it is still there"), before);
     }
     let mut command = Command::new(SINEW);
@@ -229,7 +232,10 @@ fn one_cpu_is_the_first_reason_that_is_told() {
     for arguments in ["", "--cpus 0,1", "--cpus x", &calm()] {
         let (status, _, err) = in_shell(&format!("taskset -c {one}"), arguments);
         assert_eq!(status, Some(2), "{err}");
-        assert!(err.contains(&format!("this process has CPU {one} alone")), "{arguments}: {err}");
+        assert!(
+            err.contains(&format!("this process may use CPU {one} only")),
+            "{arguments}: {err}"
+        );
     }
 }
 

@@ -192,7 +192,7 @@ fn what_is_no_workflow_is_refused() {
         ("", "the file holds no graph"),
         ("just words", "a workflow is a list, found a single value"),
         ("- name: x\n  data: {password: y}\n", "this file holds values of uniflow, not nodes"),
-        ("- a: b\n", "this is no node: it has no 'kind'"),
+        ("- a: b\n", "this is not a node: it has no 'kind'"),
         ("name: g\nnodes: []\n", "this is a graph of Sinew, not of uniflow"),
         ("- kind: timer\n  name: t\n", "uniflow has no kind 'timer', Sinew has"),
         (
@@ -200,7 +200,7 @@ fn what_is_no_workflow_is_refused() {
             "this is of Sinew: a 'test' of uniflow has no 'expect'",
         ),
         ("- &a {kind: nop, ports: *a}\n", "this alias stands inside its own anchor"),
-        ("- kind: nop\n  kind: if\n", "key 'kind' stands twice in this mapping"),
+        ("- kind: nop\n  kind: if\n", "key 'kind' appears twice in this mapping"),
         ("--- \n- kind: nop\n---\n- kind: nop\n", "a second document begins here"),
     ];
     for (number, (text, expected)) in cases.iter().enumerate() {

@@ -123,7 +123,7 @@ fn recordings_of_two_hosts_become_one_whatever_their_clocks_of_day_say() {
     python.run(&["shift", &only[1], &at("office-ahead.mcap"), DAY_NS]);
     let ahead = ["replay", &only[0], &at("office-ahead.mcap"), "--merge", &at("x.mcap")];
     refused(&ahead, "were not recorded at the same time");
-    refused(&["replay", &cell, &office, "--merge", &cell], "is there already");
+    refused(&["replay", &cell, &office, "--merge", &cell], "exists already");
     refused(&["replay", &at("both.mcap")], "was merged from recordings of several hosts");
     assert!(!folder.join("x.mcap").exists());
     // Each alone is replayed as before, clocks and all.

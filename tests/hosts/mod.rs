@@ -153,13 +153,13 @@ fn a_run_is_the_part_of_one_host() {
     refused(&["run", "--host", "offise", &graph], "did you mean 'office'?");
     let arm = program::arm();
     refused(&["run", "--host", "cell", &arm], "there is no host 'cell'");
-    refused(&["drill", "--host", "cell"], "--set and --host speak of a graph; name its file");
+    refused(&["drill", "--host", "cell"], "--set and --host need a graph; name its file");
     let whole = program::sinew(["check", &graph]).ended_with(0).out;
     for text in ["cell: 3 hosts, ", "planner.out at office -> limiter.in at cell"] {
         assert!(whole.contains(text), "{text}: {whole}");
     }
     let part = program::sinew(["check", "--host", "cell", &graph]).ended_with(0).out;
-    for text in ["the part of host cell", "what another host said more than 100ms ago"] {
+    for text in ["the part of host cell", "messages of another host that are older than 100ms"] {
         assert!(part.contains(text), "{text}: {part}");
     }
 }

@@ -108,7 +108,12 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     ("crates/otlp/src", &[&["context"], &["message", "sampler"], &["settings"], &["collector"]]),
     (
         "crates/plan/src",
-        &[&["duration", "item", "secrets", "units"], &["catalogue"], &["by_name", "plan"]],
+        &[
+            &["decimal", "item", "secrets", "units"],
+            &["duration"],
+            &["catalogue"],
+            &["by_name", "plan"],
+        ],
     ),
     (
         "crates/recording/src",
@@ -289,7 +294,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "src",
         &[
-            &["answer", "duration", "part"],
+            &["answer", "duration", "number", "part"],
             &["progress"],
             &["doctor", "load", "reach", "shell", "signals"],
             &["machine"],

@@ -95,7 +95,8 @@ export class ParametersPanel {
     const isFlag = value === "true" || value === "false";
     const field = isFlag
       ? make("select", { id }, make("option", {}, "true"), make("option", {}, "false"))
-      : make("input", { id, inputmode: "decimal", autocomplete: "off", spellcheck: "false", maxlength: "40" });
+      // No `inputmode`: the decimal keys of a phone have no minus, and a comma in many languages.
+      : make("input", { id, autocomplete: "off", spellcheck: "false", maxlength: "40" });
     field.value = value;
     const said = make("span", { class: "said", id: `${id}-said`, role: "status" });
     field.setAttribute("aria-describedby", said.id);

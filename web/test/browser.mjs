@@ -22,9 +22,10 @@ export function launch() {
 }
 
 /** A page whose errors are failures; `before` changes what its scripts meet. While the dashboard is
- * restarted nobody answers; then it is asked again. */
+ * restarted nobody answers; then it is asked again. The browser is a German one: figures have a
+ * decimal point there too, so whatever writes them by the browser's language fails a check. */
 export async function open(browser, address, { viewport = DESKTOP, colorScheme = "light", touch = false, before } = {}) {
-  const page = await browser.newPage({ viewport, colorScheme, hasTouch: touch, isMobile: touch });
+  const page = await browser.newPage({ viewport, colorScheme, hasTouch: touch, isMobile: touch, locale: "de-DE" });
   page.wrongs = [];
   page.on("pageerror", (error) => page.wrongs.push(error.stack));
   page.on("console", (message) => message.type() === "error" && page.wrongs.push(message.text()));

@@ -52,7 +52,7 @@ pub fn read(path: &Path, board: &BoardRow) -> Result<ImageFile, String> {
 fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     // A pipe without a writer would be waited for.
     if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
     File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
@@ -65,13 +65,13 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
 fn take(bytes: &[u8], board: &BoardRow) -> Result<ImageFile, String> {
     let file = match bytes.get(..5) {
         Some(b"\x7fELF\x01" | b"\x7fELF\x02") => object::File::parse(bytes),
-        _ => return Err("is no ELF file; expected the image of a guest".into()),
+        _ => return Err("is not an ELF file; expected the image of a guest".into()),
     };
     let file = file.map_err(|error| format!("its ELF headers are damaged: {error}"))?;
     let machine = match &file {
         object::File::Elf32(file) => machine(file, 32),
         object::File::Elf64(file) => machine(file, 64),
-        _ => return Err("is no ELF file; expected the image of a guest".into()),
+        _ => return Err("is not an ELF file; expected the image of a guest".into()),
     };
     let BoardRow { board, machine: expected, .. } = board;
     let name = board.word();
@@ -82,11 +82,11 @@ fn take(bytes: &[u8], board: &BoardRow) -> Result<ImageFile, String> {
         return Err("is an object file; expected a linked program".into());
     }
     let Some(section) = file.section_by_name(SECTION) else {
-        return Err(format!("has no section {SECTION}, so it is no image of a guest of Sinew"));
+        return Err(format!("has no section {SECTION}, so it is not an image of a guest of Sinew"));
     };
     let table = section.data().map_err(|error| format!("its section {SECTION}: {error}"))?;
     if let Err(bad) = records(table) {
-        return Err(format!("{bad}; build it anew with this version of Sinew"));
+        return Err(format!("{bad}; build it again with this version of Sinew"));
     }
     Ok(ImageFile { machine, table: table.to_vec() })
 }

@@ -167,7 +167,7 @@ impl Keeper {
             return GuestProgress::Nonsense("the guest's state is a number without a meaning");
         };
         if (state as u32) < self.furthest as u32 {
-            return GuestProgress::Nonsense("the guest's state went back");
+            return GuestProgress::Nonsense("the guest's state changed backwards");
         }
         self.furthest = state;
         match state {
@@ -175,9 +175,7 @@ impl Keeper {
             GuestState::Ready => GuestProgress::Ready,
             GuestState::Running => GuestProgress::Running,
             GuestState::Stopped => GuestProgress::Stopped,
-            GuestState::Faulted => {
-                GuestProgress::Nonsense("the guest has a fault that says nothing")
-            }
+            GuestState::Faulted => GuestProgress::Nonsense("the guest has a fault without a text"),
         }
     }
 
@@ -290,7 +288,10 @@ fn check(setup: &GuestSetup<'_>) -> Result<(), String> {
             ));
         }
         if row.link.node as usize >= nodes.len() {
-            return Err(format!("row '{name}' is for node {}, which there is not", row.link.node));
+            return Err(format!(
+                "row '{name}' is for node {}, which does not exist",
+                row.link.node
+            ));
         }
     }
     Ok(())

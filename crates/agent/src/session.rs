@@ -32,7 +32,7 @@ impl fmt::Display for SessionError {
         match self {
             SessionError::Refused(why, words) if words.is_empty() => why.fmt(f),
             SessionError::Refused(why, words) => write!(f, "{why}: {words}"),
-            SessionError::Over(progress) => write!(f, "the guest is over: {progress}"),
+            SessionError::Over(progress) => write!(f, "the guest has ended: {progress}"),
         }
     }
 }

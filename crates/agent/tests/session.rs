@@ -186,7 +186,7 @@ fn what_cannot_be_is_refused_on_both_sides() {
     }
     refused(it.remove(name("nothing"), PATIENCE), SharedRefusal::Unknown);
     refused(it.attach(name("nothing"), MadeBy::Guest, PATIENCE), SharedRefusal::Unknown);
-    job_refused(&mut it, "get", [(1 << 20) + 1, 0, 0, 0, 0], "x", "a size that cannot be");
+    job_refused(&mut it, "get", [(1 << 20) + 1, 0, 0, 0, 0], "x", "the size is not valid");
     job_refused(&mut it, "invert", [0; 5], "nothing", "nothing has this name");
 }
 

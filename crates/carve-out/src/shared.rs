@@ -121,11 +121,13 @@ impl SharedRefusal {
             }
             SharedRefusal::Unknown => "nothing has this name; get it first",
             SharedRefusal::BadSize => {
-                "a size that cannot be: 1 B to 1 MiB (1048576 B) in all; a queue has messages of \
-                 1 B to 4096 B, and a power of two of them up to 256"
+                "the size is not valid: 1 B to 1 MiB (1048576 B) in all; a queue has messages of 1 \
+                 B to 4096 B, and a power of two of them up to 256"
             }
-            SharedRefusal::TooMany => "this side has 32 entries, its most; remove one",
-            SharedRefusal::Quota => "this side would give out more than 4 MiB; remove something",
+            SharedRefusal::TooMany => "this side has 32 entries, the limit; remove one",
+            SharedRefusal::Quota => {
+                "this side would allocate more than 4 MiB, the limit; remove something"
+            }
             SharedRefusal::NoRoom => {
                 "no room of that length is left in this side's half; remove something, or raise \
                  the memory of the guest"
@@ -140,7 +142,7 @@ impl SharedRefusal {
             SharedRefusal::JobFailed => "the job failed",
             SharedRefusal::Busy => "another job is still at work; call again later",
             SharedRefusal::NoNode => "the guest has no such node",
-            SharedRefusal::Corrupt => "the other side wrote what it must not; start it anew",
+            SharedRefusal::Corrupt => "the other side wrote invalid data; start it again",
             SharedRefusal::Late => "no answer within the deadline",
         }
     }

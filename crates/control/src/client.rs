@@ -261,7 +261,7 @@ fn parse_answer(line: &[u8]) -> io::Result<Answer> {
             line.sinew
         ))),
         Err(error) => Err(other(format!(
-            "the run's answer is none that this sinew knows ({error}); use the sinew that it was \
+            "this sinew does not know the run's answer ({error}); use the sinew that it was \
              started with"
         ))),
     }
@@ -290,6 +290,6 @@ mod tests {
         let error = parse_answer(br#"{"sinew":2,"end":0}"#).expect_err("another version");
         assert!(error.to_string().contains("speaks version 2"), "{error}");
         let error = parse_answer(br#"{"sinew":1,"tide":0}"#).expect_err("no answer");
-        assert!(error.to_string().contains("none that this sinew knows"), "{error}");
+        assert!(error.to_string().contains("does not know the run's answer"), "{error}");
     }
 }

@@ -38,8 +38,8 @@ impl Hosts {
     /// Why `host` is refused, and what to change: `of` says whose 'hosts' list the names.
     pub fn refusal(&self, host: &str, of: &str) -> String {
         format!(
-            "'{host}' is no name of this server, which is {}; if it shall be one, add it to \
-             'hosts' of the {of}",
+            "'{host}' is not a name of this server, which is {}; to allow it, add it to 'hosts' of \
+             the {of}",
             self.shown()
         )
     }

@@ -50,8 +50,8 @@ fn within(secrets: &mut Secrets, value: String) -> Result<String, String> {
     match secrets.count() <= SECRETS_MAX {
         true => Ok(value),
         false => Err(format!(
-            "its lines are too many to be hidden: {SECRETS_MAX} texts at most; take less from \
-             outside, or stop the graph and run it again"
+            "it has too many lines: the output can hide {SECRETS_MAX} texts at most; take less \
+             from outside, or stop the graph and run it again"
         )),
     }
 }
@@ -65,7 +65,9 @@ fn of_environment(name: &str) -> Result<String, String> {
             )
         }
         VarError::NotUnicode(_) => {
-            format!("the environment variable {name} holds bytes that are no text; set it to UTF-8")
+            format!(
+                "the environment variable {name} holds bytes that are not text; set it to UTF-8"
+            )
         }
     })
 }
@@ -78,7 +80,7 @@ fn of_file(path: &Path) -> Result<String, String> {
     let file =
         OpenOptions::new().read(true).custom_flags(nonblocking).open(path).map_err(cannot)?;
     if !file.metadata().map_err(cannot)?.is_file() {
-        return Err("is no regular file; name one that holds the value".into());
+        return Err("is not a regular file; name one that holds the value".into());
     }
     let mut bytes = Vec::new();
     file.take(FILE_LEN_MAX as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
@@ -86,7 +88,7 @@ fn of_file(path: &Path) -> Result<String, String> {
         return Err(format!("has more than {FILE_LEN_MAX} bytes, the limit; name a shorter file"));
     }
     let mut text = String::from_utf8(bytes)
-        .map_err(|_| "holds bytes that are no text; save it as UTF-8".to_owned())?;
+        .map_err(|_| "holds bytes that are not text; save it as UTF-8".to_owned())?;
     if text.ends_with('\n') {
         text.pop();
         text.truncate(text.strip_suffix('\r').unwrap_or(&text).len());
@@ -212,8 +214,8 @@ mod tests {
         }
         let lines: String = (0..SECRETS_MAX).map(|at| format!("line {at:08}\n")).collect();
         fs::write(folder.join("h"), lines).expect("a file");
-        let bad = [("h", "too many"), ("no", "No such file"), (".", "no regular file")];
-        for (name, part) in bad.into_iter().chain([("/dev/zero", "no regular file")]) {
+        let bad = [("h", "too many"), ("no", "No such file"), (".", "not a regular file")];
+        for (name, part) in bad.into_iter().chain([("/dev/zero", "not a regular file")]) {
             let brought = bring(vec![Wanted::File(name.into())], &folder);
             let why = brought[0].value.as_ref().expect_err(name);
             assert!(why.contains(part), "{name}: {why}");

@@ -173,7 +173,10 @@ impl Peer {
     /// What to do with a peer who has sent no whole request.
     fn judge_silence(&mut self, now_ns: u64) {
         if self.input.len() == REQUEST_LEN_MAX {
-            let text = format!("no request is longer than {REQUEST_LEN_MAX} bytes; send a newline");
+            let text = format!(
+                "the request is longer than {REQUEST_LEN_MAX} bytes, the limit; end each request \
+                 with a newline"
+            );
             self.dismiss(text);
         } else if self.is_silent {
             self.is_dismissed = true;

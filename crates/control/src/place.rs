@@ -110,7 +110,7 @@ fn check(folder: &Path, uid: u32) -> io::Result<()> {
     let wrong = if found.is_symlink() {
         "is a symbolic link, expected a folder; remove it".to_owned()
     } else if !found.is_dir() {
-        "is no folder; remove it".to_owned()
+        "is not a folder; remove it".to_owned()
     } else if found.uid() != uid {
         format!(
             "belongs to user {}, expected {uid}; have it removed, or set XDG_RUNTIME_DIR to a \

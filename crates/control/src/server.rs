@@ -99,7 +99,7 @@ impl Server {
                 Err(error) => {
                     let path = path.display();
                     let text = format!(
-                        "cannot make the control socket {path}: {error}; see to the folder, or set \
+                        "cannot make the control socket {path}: {error}; check the folder, or set \
                          XDG_RUNTIME_DIR to another one of yours"
                     );
                     return Err(io::Error::new(error.kind(), text));
@@ -270,17 +270,17 @@ pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
 
 fn too_many() -> String {
     format!(
-        "this run has {PEERS_MAX} connections that stay, and takes no more; end a 'sinew top' or \
-         'sinew log', or try again"
+        "this run has {PEERS_MAX} lasting connections, the limit; end a 'sinew top' or 'sinew \
+         log', or try again"
     )
 }
 
 fn displaced(has_ordered: bool) -> String {
     let next = match has_ordered {
-        true => "its order is carried out; 'sinew top' shows what comes of it",
-        false => "ask again",
+        true => "its request is carried out; 'sinew top' shows the result",
+        false => "try again",
     };
-    format!("newer connections took the place of this one, {PASSING_MAX} have one; {next}")
+    format!("this connection was closed for newer ones: {PASSING_MAX} at most are open; {next}")
 }
 
 /// One line, which an empty socket always takes; then the connection is closed.

@@ -349,7 +349,7 @@ impl Parameters<'_> {
 
     /// A bug of the kind's table or of who asks: `name` is of another type.
     fn is_no(&self, what: &str, name: &str) -> ! {
-        panic!("parameter '{name}' is no {what}: {:?}", self.value(name))
+        panic!("parameter '{name}' is not a {what}: {:?}", self.value(name))
     }
 
     /// A time.

@@ -77,8 +77,8 @@ impl Budget {
 #[cold]
 pub(crate) fn spent(limit: u64) -> Error {
     Error::new(format_args!(
-        "the flow has done the work that it may, {limit} units; give it less to do, or raise \
-         'work_max' of the node that began it"
+        "the flow has used all the work that it may do, {limit} units; give it less to do, or \
+         raise 'work_max' of the node that began it"
     ))
     .with_status(503)
 }

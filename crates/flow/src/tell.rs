@@ -93,7 +93,7 @@ impl Told {
             let more = lost - self.lost_told;
             self.lost_told = lost;
             if more > 0 {
-                each(&format!("{more} more errors of flows, which are not told"));
+                each(&format!("{more} more errors of flows, which are not shown"));
             }
         }
         while self.written < LINES_PER_S_MAX
@@ -154,6 +154,6 @@ mod tests {
         let next = begun + Duration::from_secs(1);
         told.hand_over(next, &mut |line| seen.push(line.to_owned()));
         let news = &seen[LINES_PER_S_MAX as usize..];
-        assert_eq!(news, ["30 more errors of flows, which are not told", "later"]);
+        assert_eq!(news, ["30 more errors of flows, which are not shown", "later"]);
     }
 }

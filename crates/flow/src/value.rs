@@ -169,14 +169,14 @@ impl Value {
     pub fn sort(&self) -> &'static str {
         match self {
             Value::Null => "nothing",
-            Value::Bool(_) => "a truth",
+            Value::Bool(_) => "a boolean",
             Value::Integer(_) => "a whole number",
             Value::Number(_) => "a number",
             Value::Text(_) => "a text",
             Value::Bytes(_) => "bytes",
             Value::List(_) => "a list",
             Value::Map(_) | Value::Document(_) => "a mapping",
-            Value::Stream(_) => "bytes to come",
+            Value::Stream(_) => "a stream",
         }
     }
 

@@ -140,8 +140,8 @@ impl fmt::Display for Malformed {
         match self {
             Malformed::Length { len, size } => write!(
                 f,
-                "{len} bytes are no header with a message of {size} bytes behind it; the other \
-                 side has another type there"
+                "{len} bytes, expected a header and a message of {size} bytes; the other side uses \
+                 another type for this link"
             ),
             Malformed::Magic => f.write_str(
                 "the bytes do not begin with 'SNW' and 1; another program, or another version of \

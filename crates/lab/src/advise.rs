@@ -152,7 +152,7 @@ impl<'a> Alternatives<'a> {
         report.warning = Some(match choice.chosen {
             Some(0) => "Advice: the graph stays as it is".into(),
             Some(at) => format!("Advice: {}", report.rows[at].id()),
-            None => "No alternative is shown to keep what the graph requires".into(),
+            None => "No alternative was shown to keep what the graph requires".into(),
         });
         let chosen = choice.chosen.map(|at| &self.candidates[at]);
         let changes = chosen.map_or(vec![], |chosen| chosen.alternative.changes.clone());
@@ -283,7 +283,7 @@ impl<'a> Alternatives<'a> {
             *choice = self.choose(&report.rows, &ruled_out);
         }
         for at in 1..self.candidates.len() {
-            let why = "not run with the graph's own nodes: others were, and did not hold";
+            let why = "not run with the graph's own nodes: others were run, and did not hold";
             ruled_out.entry(at).or_insert_with(|| why.into());
         }
         *choice = self.choose(&report.rows, &ruled_out);
@@ -322,8 +322,8 @@ fn nothing_to_choose(plan: &Plan) -> Option<String> {
     (period_ns > PERIOD_NS_MAX).then(|| {
         let (period, most) = (duration_text(period_ns), duration_text(PERIOD_NS_MAX));
         format!(
-            "graph '{name}' has a period of {period}, and cycles further apart than {most} are too \
-             few to be measured in turns; ask with a shorter period"
+            "graph '{name}' has a period of {period}; above {most} the cycles are too few to \
+             measure alternatives in turns; use a shorter period"
         )
     })
 }

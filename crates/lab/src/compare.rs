@@ -103,7 +103,7 @@ impl Comparison {
         }
         if rare > 0 {
             this.notes.push(format!(
-                "P99 of {} left out: not in every run there are ten values beyond it",
+                "P99 of {} left out: not every run has ten values beyond it",
                 counted(rare, "row")
             ));
         }

@@ -155,7 +155,7 @@ impl Progression {
             }
         }
         if left_out > 0 {
-            notes.push(format!("left out, because they are no numbers: {left_out} figures"));
+            notes.push(format!("left out, because they are not numbers: {left_out} figures"));
         }
         for Series { exact, figures, changes, .. } in &mut series {
             *changes =

@@ -58,7 +58,7 @@ impl ScenarioReport {
     pub fn read(text: &str) -> Result<ScenarioReport, String> {
         let report: ScenarioReport = serde_json::from_str(text).map_err(|error| {
             format!(
-                "is no report of the lab: {error}; make one with sinew lab SCENARIO --json > FILE"
+                "is not a report of the lab: {error}; make one with 'sinew lab SCENARIO --json'"
             )
         })?;
         match &report {

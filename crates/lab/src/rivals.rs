@@ -23,7 +23,7 @@ pub(crate) const BARE: &str = "sinew_link";
 /// Why it cannot stand beside what is measured `here`, and how to get one that can.
 pub fn read(text: &str, here: &Machine) -> Result<ScenarioReport, String> {
     let mut report: ScenarioReport = serde_json::from_str(text)
-        .map_err(|error| format!("is no report of rivals: {error}; make one with {COMMAND}"))?;
+        .map_err(|error| format!("is not a report of rivals: {error}; make one with {COMMAND}"))?;
     if report.scenario != SCENARIO {
         let scenario = &report.scenario;
         return Err(format!(
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn what_is_no_whole_report_of_rivals_is_refused() {
         let why = read("{\"scenario\": 1}", &here()).expect_err("no report");
-        assert!(why.contains("is no report of rivals: invalid type"), "{why}");
+        assert!(why.contains("is not a report of rivals: invalid type"), "{why}");
         assert!(
             refusal(&ScenarioReport { scenario: "link".into(), ..report() }).contains("of 'link'")
         );

@@ -351,8 +351,8 @@ impl Sending {
         if lost > self.told && !is_early {
             let more = lost - self.told;
             self.say(format_args!(
-                "has not got {more} spans, which are lost; make fewer by OTEL_TRACES_SAMPLER, or \
-                 let more wait by OTEL_BSP_MAX_QUEUE_SIZE"
+                "did not get {more} spans, which are lost; make fewer with OTEL_TRACES_SAMPLER, or \
+                 queue more with OTEL_BSP_MAX_QUEUE_SIZE"
             ));
             (self.told, self.told_at) = (lost, Some(now));
         }

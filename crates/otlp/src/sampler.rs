@@ -88,8 +88,7 @@ fn below(part: Option<&str>) -> Result<u64, String> {
         Ok(1.0) => Ok(ALL),
         Ok(part) if (0.0..1.0).contains(&part) => Ok((part * ALL as f64) as u64),
         _ => Err(format!(
-            "OTEL_TRACES_SAMPLER_ARG: '{text}' is no part of 1; write a number from 0 to 1, such \
-             as 0.01"
+            "OTEL_TRACES_SAMPLER_ARG: '{text}' is not a number from 0 to 1; write one such as 0.01"
         )),
     }
 }
@@ -143,10 +142,10 @@ mod tests {
         for (name, argument, part) in [
             ("sometimes", None, "there is no sampler 'sometimes'"),
             ("jaeger_remote", None, "there is no sampler 'jaeger_remote'"),
-            ("traceidratio", Some("1.1"), "'1.1' is no part of 1"),
-            ("traceidratio", Some("-0.1"), "'-0.1' is no part of 1"),
-            ("traceidratio", Some("NaN"), "'NaN' is no part of 1"),
-            ("parentbased_traceidratio", Some("much"), "'much' is no part of 1"),
+            ("traceidratio", Some("1.1"), "'1.1' is not a number from 0 to 1"),
+            ("traceidratio", Some("-0.1"), "'-0.1' is not a number from 0 to 1"),
+            ("traceidratio", Some("NaN"), "'NaN' is not a number from 0 to 1"),
+            ("parentbased_traceidratio", Some("much"), "'much' is not a number from 0 to 1"),
         ] {
             let error = Sampler::parse(name, argument).expect_err(name);
             assert!(error.contains(part), "{error}");

@@ -34,9 +34,9 @@ const UNKNOWN: [(&str, &str); 6] = [
     ("OTEL_EXPORTER_OTLP_CLIENT_KEY", NO_CLIENT),
     ("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", NO_CLIENT),
 ];
-const CERTIFICATES: &str = "a collector over TLS is trusted as browsers trust; send to a collector \
-                            beside this program, which sends on";
-const NO_CLIENT: &str = "no certificate is shown to a collector; prove who sends by \
+const CERTIFICATES: &str = "a collector over TLS must have a certificate that browsers trust; for \
+                            another one, send to a collector on this machine, which forwards";
+const NO_CLIENT: &str = "client certificates are not supported; authenticate with \
                          OTEL_EXPORTER_OTLP_HEADERS";
 
 /// How spans are sent, and which.
@@ -68,7 +68,7 @@ impl TraceSettings {
             Ok(text) => Ok(Some(text)),
             Err(VarError::NotPresent) => Ok(None),
             Err(VarError::NotUnicode(_)) => {
-                Err(format!("{name}: it holds bytes that are no text; set it to UTF-8"))
+                Err(format!("{name}: it holds bytes that are not text; set it to UTF-8"))
             }
         })
     }
@@ -184,7 +184,7 @@ fn parse_url(text: &str) -> Result<Uri, String> {
             && url.authority().is_some_and(|it| !it.as_str().contains('@') && !it.host().is_empty())
     };
     // It may hold what is secret, and is not shown.
-    let wrong = "this is no URL of a collector; write one such as http://localhost:4318";
+    let wrong = "this is not a URL of a collector; write one such as http://localhost:4318";
     url.filter(is_good).ok_or_else(|| wrong.to_owned())
 }
 
@@ -210,14 +210,16 @@ fn is_gzip(text: &str) -> Result<bool, String> {
 fn milliseconds(text: &str) -> Result<Duration, String> {
     match text.parse::<u32>() {
         Ok(time @ 1..) => Ok(Duration::from_millis(time.into())),
-        _ => Err(format!("'{text}' is no time; write a whole number of milliseconds")),
+        _ => Err(format!("'{text}' is not a time; write a whole number of milliseconds")),
     }
 }
 
 fn count(get: Get<'_>, name: &str, default: usize) -> Result<usize, String> {
     let read = |text: &str| match text.parse() {
         Ok(count) if (1..=QUEUE_LIMIT).contains(&count) => Ok(count),
-        _ => Err(format!("'{text}' is no count of spans; write a number from 1 to {QUEUE_LIMIT}")),
+        _ => {
+            Err(format!("'{text}' is not a count of spans; write a number from 1 to {QUEUE_LIMIT}"))
+        }
     };
     Ok(named(get, name, read)?.unwrap_or(default))
 }
@@ -228,7 +230,7 @@ fn list(text: &str) -> Result<Vec<(String, String)>, String> {
     let entries = entries.filter(|(_, entry)| !entry.is_empty());
     let read = |(at, entry): (usize, &str)| {
         // What stands there may be secret.
-        let wrong = || format!("entry {} is none; write key=value,key=value", at + 1);
+        let wrong = || format!("entry {} is not 'key=value'; write key=value,key=value", at + 1);
         let (key, value) = entry.split_once('=').ok_or_else(wrong)?;
         let decode = |text: &str| percent_decode_str(text.trim()).decode_utf8().map(String::from);
         match (decode(key), decode(value)) {
@@ -244,9 +246,9 @@ fn headers(get: Get<'_>) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         for (key, value) in list(text)? {
             let name = HeaderName::from_bytes(key.as_bytes())
-                .map_err(|_| format!("{key:?} is no name of a header"))?;
+                .map_err(|_| format!("{key:?} is not a name of a header"))?;
             let mut value = HeaderValue::try_from(value)
-                .map_err(|_| format!("the value of {key:?} is none of a header"))?;
+                .map_err(|_| format!("the value of {key:?} is not valid in a header"))?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
@@ -336,21 +338,21 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_and_what_is_secret_is_not_shown() {
         for (name, value, part) in [
-            (ENDPOINT, "localhost:4318", "no URL of a collector"),
-            (ENDPOINT, "ftp://secret", "no URL of a collector"),
-            (TRACES_ENDPOINT, "http://me:secret@a", "no URL of a collector"),
+            (ENDPOINT, "localhost:4318", "not a URL of a collector"),
+            (ENDPOINT, "ftp://secret", "not a URL of a collector"),
+            (TRACES_ENDPOINT, "http://me:secret@a", "not a URL of a collector"),
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "write http/protobuf"),
             ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json", "write http/protobuf"),
             ("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd", "write gzip or none"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "0", "whole number of milliseconds"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "whole number of milliseconds"),
-            ("OTEL_EXPORTER_OTLP_HEADERS", "a=b,secret", "entry 2 is none"),
-            ("OTEL_EXPORTER_OTLP_HEADERS", "a=secret%0A", "the value of \"a\" is none"),
-            ("OTEL_EXPORTER_OTLP_HEADERS", "a b=secret", "\"a b\" is no name of a header"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "a=b,secret", "entry 2 is not"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "a=secret%0A", "the value of \"a\" is not valid"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "a b=secret", "\"a b\" is not a name of a header"),
             ("OTEL_EXPORTER_OTLP_CERTIFICATE", "ca.pem", "this is not supported"),
             ("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "key", "this is not supported"),
-            ("OTEL_RESOURCE_ATTRIBUTES", "=1", "entry 1 is none"),
-            ("OTEL_RESOURCE_ATTRIBUTES", "a=%ff", "entry 1 is none"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "=1", "entry 1 is not"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "a=%ff", "entry 1 is not"),
             ("OTEL_SDK_DISABLED", "yes", "neither true nor false"),
             ("OTEL_TRACES_EXPORTER", "zipkin", "write otlp or none"),
             ("OTEL_TRACES_SAMPLER", "xray", "no sampler 'xray'"),

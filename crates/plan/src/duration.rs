@@ -1,5 +1,7 @@
 //! Durations as a spec writes them.
 
+use crate::decimal::decimal_comma;
+
 /// Units of a duration, with their length in ns.
 const UNITS: &[(&str, u64)] = &[
     ("ns", 1),
@@ -32,7 +34,10 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
         let scale = 10u64.checked_pow(fraction.len() as u32)?;
         nanos(whole)?.checked_add(nanos(fraction)? / scale)
     };
-    value_ns().ok_or_else(|| form.to_owned())
+    value_ns().ok_or_else(|| {
+        let with_point = decimal_comma(text, |point| duration_ns(point).is_ok());
+        with_point.unwrap_or_else(|| form.to_owned())
+    })
 }
 
 /// A duration as the spec writes it, in the largest unit up to seconds that gives a whole number.
@@ -56,6 +61,7 @@ mod tests {
         assert_eq!(duration_ns("2h"), duration_ns("7200s"));
         assert!(duration_ns("100").unwrap_err().contains("write 100ms"));
         assert!(duration_ns("-1ms").unwrap_err().contains("positive"));
+        assert!(duration_ns("1,5ms").unwrap_err().starts_with("write 1.5ms: "));
         for bad in ["", "ms", "1.ms", ".5ms", "1e9s", "1d", "99999999999999999999s", "µ", "nan"] {
             assert!(duration_ns(bad).is_err(), "{bad}");
         }

@@ -5,12 +5,14 @@
 
 mod by_name;
 pub mod catalogue;
+mod decimal;
 mod duration;
 mod item;
 pub mod plan;
 mod secrets;
 mod units;
 
+pub use decimal::decimal_comma;
 pub use duration::{duration_ns, duration_text};
 pub use item::{Data, Entry, Item, LinePlaces, LineStarts};
 pub use secrets::{Brought, HIDDEN, Secrets, Wanted};

@@ -202,7 +202,7 @@ pub struct Restart {
     pub backoff_max_ns: u64,
     /// So many restarts within the window are made; at the next end the service is given up.
     pub restarts_max: u32,
-    /// Restarts that are longer ago do not count.
+    /// Older restarts do not count.
     pub window_ns: u64,
 }
 

@@ -52,7 +52,7 @@ pub fn merge(
 ) -> Result<MergeReport, Refused> {
     if to.symlink_metadata().is_ok() {
         let to = to.display();
-        return Err(Refused::Words(format!("'{to}' is there already; name a new file")));
+        return Err(Refused::Words(format!("'{to}' exists already; name a new file")));
     }
     check_names(recordings).map_err(Refused::Words)?;
     let made = recordings.iter().map(|it| Graphs::make(it, nodes, Changes::default()));
@@ -93,8 +93,8 @@ fn host_of(recording: &Recording) -> Result<&str, String> {
     let graph = &recording.head().graph;
     recording.head().part_of.as_deref().ok_or_else(|| {
         format!(
-            "'{file}' is of graph '{graph}', which ran on no host of its own: there is nothing to \
-             merge it with; give recordings of 'sinew run --host'"
+            "'{file}' is of graph '{graph}', which did not run on several hosts: there is nothing \
+             to merge it with; give recordings of 'sinew run --host'"
         )
     })
 }
@@ -128,7 +128,7 @@ fn check_names(recordings: &[Recording]) -> Result<(), String> {
     }
     match recordings {
         [_, _, ..] => Ok(()),
-        _ => Err("one recording is nothing to merge; name those of other hosts, too".into()),
+        _ => Err("one recording cannot be merged; name those of the other hosts, too".into()),
     }
 }
 
@@ -250,7 +250,7 @@ impl<'a> Merge<'a> {
             while let Some((_, host)) = earliest(&heads) {
                 // Relaxed: it carries nothing but itself.
                 if stop.load(Ordering::Relaxed) {
-                    return Err("stopped by you; nothing was written".into());
+                    return Err("interrupted; nothing was written".into());
                 }
                 let next = self.next(host, &mut feeds[host]);
                 if let Some((moment, item)) = std::mem::replace(&mut heads[host], next) {

@@ -57,7 +57,7 @@ pub(crate) fn read_beginning(path: &Path, each: &mut Each<'_>) -> Result<Extent,
 fn open(path: &Path) -> Result<File, String> {
     // A pipe would keep us waiting for whoever writes it.
     if !path.metadata().map_err(|error| cannot(path, &error))?.is_file() {
-        return Err(format!("'{}' is no file; give a recording", path.display()));
+        return Err(format!("'{}' is not a file; give a recording", path.display()));
     }
     File::open(path).map_err(|error| cannot(path, &error))
 }

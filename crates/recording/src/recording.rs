@@ -66,7 +66,9 @@ impl Recording {
             ControlFlow::Continue(())
         })?;
         if end == Extent::Foreign {
-            return Err(format!("'{name}' is no MCAP file; give a recording of 'kind: recorder'"));
+            return Err(format!(
+                "'{name}' is not an MCAP file; give a recording of 'kind: recorder'"
+            ));
         }
         let foreign = || match &end {
             _ if is_merged => format!(

@@ -17,7 +17,7 @@ use self::earlier::Figures;
 /// Columns of a line.
 const WIDTH: usize = 100;
 /// What a maximum is, and what it is not.
-const OBSERVED: &str = "maxima are what was observed, no proof that nothing takes longer";
+const OBSERVED: &str = "maxima are observed values, not a proof that nothing takes longer";
 
 /// The longest chain of a plan, with what a run observed of it.
 #[derive(Debug)]

@@ -187,8 +187,8 @@ impl<W: Write> Csv<W> {
         let (missing, all) = (worst.missing, worst.rows() + worst.missing);
         (missing > 0).then(|| {
             format!(
-                "the CSV is incomplete: '{}' lacks {missing} of {all} rows, sinew run came too \
-                 late for them; give it more of a CPU, or make the period longer",
+                "the CSV is incomplete: '{}' lacks {missing} of {all} rows, sinew run read them \
+                 too late; give it more CPU time, or make the period longer",
                 worst.path.display()
             )
         })

@@ -59,7 +59,7 @@ pub fn judge_latency(most_ns: u64, of_all: bool, times: &Distribution) -> (Kept,
     match times.quantile(0.99) {
         Some(p99) => (Kept::by(p99 as f64, most_ns as f64), seen("p99", p99)),
         None => {
-            let why = "a p99 needs a thousand: run it for longer";
+            let why = "a p99 needs a thousand of them: run it for longer";
             (Kept::NotShown, format!("{}; {why}", seen("at most", max)))
         }
     }
@@ -76,7 +76,7 @@ pub fn judge_cpu(percent: u32, used: Option<f64>) -> (Kept, String) {
 /// What the plan says of isolation that is required.
 fn judge_isolation(plan: &Plan, of: RequiredOf, asked: Isolation) -> (Kept, String) {
     let less = plan.less_isolated(of, asked);
-    let Some(&first) = less.first() else { return (Kept::Yes, "so it is planned".into()) };
+    let Some(&first) = less.first() else { return (Kept::Yes, "the plan has it".into()) };
     let has = plan.isolation(&plan.links[first]).word();
     let name = match of {
         RequiredOf::Link(_) => String::new(),

@@ -58,8 +58,8 @@ pub fn main(descriptor: RawFd, kinds: &Kinds) -> ExitCode {
 }
 
 fn run(launch: &Launch, kinds: &Kinds, board: &Board, halt: &Arc<Halt>) -> Result<(), FaultAt> {
-    follow_parent(launch).map_err(system("cannot follow the parent"))?;
-    take_file_limit_as_error().map_err(system("cannot heed SIGXFSZ"))?;
+    follow_parent(launch).map_err(system("cannot watch the parent process"))?;
+    take_file_limit_as_error().map_err(system("cannot handle SIGXFSZ"))?;
     let plan = plan(launch, kinds)?;
     let ends = ends(launch, &plan).map_err(system("cannot open the links"))?;
     let process = Process { launch, plan: &plan, kinds, board, halt };
@@ -86,7 +86,7 @@ impl Process<'_> {
     /// node that hangs as it is made.
     fn heed_signal(&self) -> Result<(), FaultAt> {
         let heeds = signal_hook::flag::register_usize(SIGTERM, self.halt.flag(), Halt::STOP);
-        heeds.map(drop).map_err(system("cannot heed SIGTERM"))
+        heeds.map(drop).map_err(system("cannot handle SIGTERM"))
     }
 }
 
@@ -119,7 +119,7 @@ fn await_end(
         if until_ns.is_some_and(|until_ns| now_ns() > until_ns) {
             let limit_ms = hang_ns_max / 1_000_000;
             let text =
-                format_args!("a thread hangs: it did not end within {limit_ms} ms of the stop");
+                format_args!("a thread hangs: it did not end within {limit_ms} ms after the stop");
             return Err(at_start(Fault::new(Cause::Died, text)));
         }
     }
@@ -144,7 +144,11 @@ fn follow_parent(launch: &Launch) -> io::Result<()> {
     signal_hook::flag::register_usize(SIGHUP, ignored, 0)?;
     set_parent_process_death_signal(Some(Signal::TERM))?;
     // The parent may have died before we asked to be told.
-    if is_orphan(launch.parent) { Err(io::Error::other("the parent is gone")) } else { Ok(()) }
+    if is_orphan(launch.parent) {
+        Err(io::Error::other("the parent process has ended"))
+    } else {
+        Ok(())
+    }
 }
 
 /// To be called on a thread beside the main one: should somebody have stopped this process

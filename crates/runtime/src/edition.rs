@@ -101,10 +101,10 @@ fn moved_domain(old: &Plan, new: &Plan) -> Option<String> {
     old.domains.iter().zip(&new.domains).find_map(|(here, there)| {
         let name = &here.name;
         if here.user != there.user || !same_role(old, here, new, there) {
-            return Some(format!("what the spec asks for domain '{name}' changed"));
+            return Some(format!("the settings of domain '{name}' changed"));
         }
         match (has_flows(old, here), has_flows(new, there)) {
-            (false, true) => Some(format!("domain '{name}' had no flows and gets some")),
+            (false, true) => Some(format!("domain '{name}' had no flow node and gets one")),
             (true, false) => Some(format!("domain '{name}' loses its last flow node")),
             _ => None,
         }

@@ -133,7 +133,9 @@ pub fn frequency_response(
 ) -> Result<FrequencyResponse, NotShown> {
     if !(0.0..=1.0).contains(&settings.coherence_min) {
         let coherence = settings.coherence_min;
-        return NotShown::because(format!("a least coherence of {coherence}; expected 0 to 1"));
+        return NotShown::because(format!(
+            "the limit of the coherence is {coherence}; expected 0 to 1"
+        ));
     }
     let (x, skipped) = input.even()?;
     let (y, skipped_too) = beside(input, output)?.even()?;
@@ -151,7 +153,8 @@ pub fn frequency_response(
     let points = powers.points(segment, input.times.period_s, settings.coherence_min);
     if !points.iter().any(|point| point.shown) {
         return NotShown::because(format!(
-            "at no frequency '{}' explains {} of '{}'; let a chirp run (kind 'signal')",
+            "at no frequency is the coherence from '{}' to '{2}' {1} or more; excite the input \
+             with a chirp (kind 'signal')",
             input.trace.name, settings.coherence_min, output.trace.name
         ));
     }

@@ -75,7 +75,7 @@ impl Times {
         let lost = self.lost();
         NotShown::because(match self.resets() {
             0 => format!("{lost} cycles of '{name}' are missing in the capture; take another one"),
-            _ => "the core was started anew in the capture; take another one".into(),
+            _ => "the core was started again during the capture; take another one".into(),
         })
     }
 

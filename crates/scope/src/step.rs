@@ -66,7 +66,7 @@ pub fn step_of(input: &Captured) -> Result<f64, NotShown> {
     if most - tenth >= STEP_CYCLES_MAX {
         let s = input.times.at_s[most] - input.times.at_s[tenth];
         return NotShown::because(format!(
-            "the input '{name}' takes {s:.4} s to move: it is no step"
+            "the input '{name}' takes {s:.4} s to move: it is not a step"
         ));
     }
     let strays = |values: &[f64], to: f64| values.iter().any(|it| (part(*it) - to).abs() > 0.1);
@@ -113,7 +113,7 @@ pub fn step_response(
     let (way, moved) = (steady - initial, extent(before));
     if way == 0.0 || way.abs() <= ABOVE_NOISE * moved {
         return NotShown::because(format!(
-            "'{name}' makes no step: it goes {way} where it moved by {moved} before"
+            "'{name}' has no step: it changes by {way}, and moved by {moved} before"
         ));
     }
     let path = Path { response, begin, before: initial, begin_s, initial, way };

@@ -83,10 +83,10 @@ fn a_name_finds_its_traces_or_says_what_there_is() {
     let cases = [
         ("node.inv", "did you mean 'node.in_v'?"),
         ("nodes.in_v", "did you mean 'node'?"),
-        ("page.x", "is of a service"),
+        ("page.x", "is in a service"),
         ("node", "expected NODE.SIGNAL"),
         ("node.out[2]", "no such signal"),
-        ("", "is no trace"),
+        ("", "is not a trace"),
     ];
     for (name, expected) in cases {
         let error = find(&layout, name).expect_err(name);
@@ -188,7 +188,7 @@ fn the_lives_of_a_core_are_told_apart() {
     assert_eq!(xy(first, second).iter().position(Option::is_none), Some(9));
     assert_eq!(figures(first).expect("values").frequency_hz, None);
     for error in [spectrum(first).map(|_| ()), step_response(first, 0.0, 0.02).map(|_| ())] {
-        assert!(error.is_err_and(|why| why.0.contains("the core was started anew")));
+        assert!(error.is_err_and(|why| why.0.contains("the core was started again")));
     }
     let mut csv = Vec::new();
     write_csv(&capture, &mut csv).expect("memory");
@@ -294,7 +294,7 @@ fn what_is_no_step_response_says_why() {
     let flat = of(0.001, 1000, |_| 1.0);
     let late = of(0.001, 1000, |t| if t < 0.5 { 0.0 } else { t });
     let said = |it: &Captured| step_response(it, 0.5, 0.02).expect_err("none").to_string();
-    assert!(said(&ramp).contains("makes no step") && said(&flat).contains("makes no step"));
+    assert!(said(&ramp).contains("has no step") && said(&flat).contains("has no step"));
     assert!(said(&late).contains("has not settled"), "{}", said(&late));
     let input = |it: &Captured| step_of(it).expect_err("none").to_string();
     assert!(input(&ramp).contains("takes") && input(&flat).contains("ends where it began"));

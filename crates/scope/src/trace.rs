@@ -85,7 +85,7 @@ pub fn find(layout: &RunLayout, name: &str) -> Result<Vec<Trace>, String> {
             Some(node) => format!("of '{name}': {}", parts(node)),
             None => suggest(name, known.map(|node| node.name.as_str())),
         };
-        return Err(format!("'{name}' is no trace; expected NODE.SIGNAL or NODE.PORT; {hint}"));
+        return Err(format!("'{name}' is not a trace; expected NODE.SIGNAL or NODE.PORT; {hint}"));
     };
     let mut there = layout
         .threads
@@ -94,7 +94,7 @@ pub fn find(layout: &RunLayout, name: &str) -> Result<Vec<Trace>, String> {
     let Some((thread, node)) = there.clone().find(|(_, it)| it.name == node) else {
         if layout.services.iter().any(|service| service == node) {
             return Err(format!(
-                "'{name}': node '{node}' is of a service; only nodes of realtime domains leave \
+                "'{name}': node '{node}' is in a service; only nodes of realtime domains leave \
                  their numbers every cycle"
             ));
         }
@@ -180,7 +180,7 @@ fn no_messages(layout: &RunLayout, name: &str, port: &PortLayout) -> String {
              'sinew run --observe', or put a node of kind 'dashboard' or 'recorder' into the graph"
         );
     }
-    format!("'{name}': the messages of port '{}' stand in no record", port.name)
+    format!("'{name}': the messages of port '{}' are in no record", port.name)
 }
 
 /// What of a node can be looked at, in words.

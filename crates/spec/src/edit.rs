@@ -192,13 +192,13 @@ impl Sheet {
         let (name, anchor_line) = (&self.now[anchor.clone()], self.line(anchor.start));
         let why = match mark.form {
             Form::Alias(_) => format!(
-                "'{}' stands here for what '{name}' on line {anchor_line} says, which would change \
-                 there too; write it out here by hand",
+                "'{}' repeats the value of '{name}' on line {anchor_line}, which would change too; \
+                 write the value out here by hand",
                 &self.now[mark.start..mark.end]
             ),
             _ => format!(
-                "'{name}' on line {anchor_line} stands on line {} too, by '{}', and would change \
-                 there; write it out there by hand",
+                "the value of '{name}' on line {anchor_line} is repeated on line {} by '{}', and \
+                 would change there too; write it out there by hand",
                 self.line(alias.start),
                 &self.now[alias.clone()]
             ),
@@ -240,7 +240,7 @@ fn by_hand(Change { key, value, .. }: &Change) -> String {
         Some(value) => format!("write '{key}: {value}'"),
         None => format!("remove '{key}'"),
     };
-    format!("this mapping cannot be edited by program; {what} there by hand")
+    format!("this mapping cannot be edited by a program; {what} there by hand")
 }
 
 /// Makes a change in the tree; `None` if there is no such mapping.

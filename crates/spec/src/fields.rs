@@ -11,6 +11,10 @@ use crate::keys::{AUTO, Key, NAME_LEN_MAX, Shape, Table};
 use crate::nearest::suggest;
 use crate::value::{percent, read, scalar, taken};
 
+/// What to write instead of a key that begins with a digit: it was part of a number with a comma.
+const AFTER_COMMA: &str =
+    "between { and } a comma begins a new key: write a number with a decimal point, such as 3.5";
+
 /// A name and where it stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named<'a> {
@@ -94,6 +98,9 @@ impl<'a> Fields<'a> {
                     let message = format!("unknown key '{}' in {}", entry.key, table.what);
                     let help = match table.inner_of(&entry.key) {
                         Some(inner) => format!("write it under '{}:'", inner.name),
+                        None if entry.key.starts_with(|c: char| c.is_ascii_digit()) => {
+                            AFTER_COMMA.into()
+                        }
                         None => suggest(&entry.key, known.clone()),
                     };
                     (message, help)
@@ -123,7 +130,7 @@ impl<'a> Fields<'a> {
     /// The mapping behind a key; without entries if the key is not given.
     pub(crate) fn inner(&self, name: &str) -> Fields<'a> {
         let Shape::Fields(table) = self.key(name).shape else {
-            panic!("'{name}' is no mapping in the table");
+            panic!("'{name}' is not a mapping in the table");
         };
         match self.get(name) {
             Some(item) => Fields::of(item, table, self.report),
@@ -190,7 +197,7 @@ impl<'a> Fields<'a> {
     /// given with the word `auto`.
     pub(crate) fn number_or_auto(&self, name: &str) -> Option<NumberOrAuto<'a>> {
         let Shape::AutoOr { table, .. } = self.key(name).shape else {
-            panic!("'{name}' is no number that may be found, by the table");
+            panic!("'{name}' is not a number that may be found, by the table");
         };
         if let Some(item) = self.get(name).filter(|item| matches!(item.data, Data::Map(_))) {
             return Some(NumberOrAuto::Auto(Fields::of(item, table, self.report)));
@@ -218,7 +225,7 @@ impl<'a> Fields<'a> {
             let read = number(&self.key(name).shape, text);
             let value = read.map_err(|help| self.report.error(item.span, message(), help)).ok()?;
             if !known.insert(value) {
-                let message = format!("{value} stands twice in {name}");
+                let message = format!("{name} has {value} twice");
                 self.report.error(item.span, message, "write it once");
                 return None;
             }
@@ -262,7 +269,7 @@ fn number(shape: &Shape, text: &str) -> Result<u64, String> {
             Ok(ParameterValue::Bool(value)) => Ok(value.into()),
             Ok(ParameterValue::Integer(value)) => Ok(value as u64),
             Ok(ParameterValue::Duration(value) | ParameterValue::Size(value)) => Ok(value),
-            Ok(value) => panic!("{value:?} is no number"),
+            Ok(value) => panic!("{value:?} is not a number"),
             Err(help) => Err(help.unwrap_or_else(|| format!("write {}", taken(ty)))),
         },
         Shape::Integers { min, max } => {

@@ -25,7 +25,8 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) -> Vec<FlowLin
     joined.iter().for_each(|joined| options(joined.link));
     let pairs: Vec<_> = joined.iter().map(|joined| (joined.from.node, joined.to.node)).collect();
     for members in sort(draft.nodes.len(), &pairs).1 {
-        let help = "remove the link that closes the loop; 'for' and 'retry' repeat with an end";
+        let help = "remove the link that closes the loop; 'for' and 'retry' repeat a limited \
+                    number of times";
         tell_loop(draft, &members, joined.iter(), "a flow would never end", help);
     }
     let mut links: Vec<_> =

@@ -100,13 +100,13 @@ impl Shaped<'_, '_> {
     fn texts(&self, parameter: &str) -> &[String] {
         match self.value(parameter) {
             ParameterValue::Texts(texts) => texts,
-            other => panic!("'{parameter}' of {} is no list: {other:?}", self.kind.name),
+            other => panic!("'{parameter}' of {} is not a list: {other:?}", self.kind.name),
         }
     }
 
     fn message(&self, parameter: &str) -> Option<&'static MessageType> {
         let ParameterValue::Text(text) = self.value(parameter) else {
-            panic!("'{parameter}' of {} is no text", self.kind.name);
+            panic!("'{parameter}' of {} is not text", self.kind.name);
         };
         let span = self.fields.at(parameter);
         self.messages.find(Named { text, span }, self.fields.report)

@@ -87,8 +87,8 @@ fn routers(draft: &Draft<'_>) {
                 true => format!("the router of host '{}' is that host itself", host.name.text),
                 false => format!("{message}, '{}'", other.name.text),
             };
-            let help = "write where a router of Zenoh listens (zenohd), or remove 'router': who \
-                        has an address is called without";
+            let help = "write where a router of Zenoh listens (zenohd), or remove 'router': a host \
+                        with an address needs none";
             draft.report.error(span, message, help);
         }
     }
@@ -101,7 +101,8 @@ fn one_manner(draft: &Draft<'_>) {
     for host in draft.hosts.iter().filter(|host| !has_tls(host)) {
         let message =
             format!("host '{}' has no 'tls', and '{}' has", host.name.text, with.name.text);
-        let help = "give each host a certificate, or none: they would not speak with each other";
+        let help = "give each host a certificate, or none: a host with 'tls' does not connect to \
+                    one without";
         draft.report.error(host.name.span, message, help);
     }
 }
@@ -112,7 +113,7 @@ fn template(draft: &Draft<'_>, catalogue: &[&'static Kind]) {
     let Some(kind) = template_of(catalogue) else {
         let help = "build it with '--features hosts', or remove 'hosts' and each 'host'";
         let at = place_of_hosts(&draft.hosts);
-        return report.error(at, "this program joins no hosts", help);
+        return report.error(at, "this program is built without hosts", help);
     };
     let domains = draft.domains.iter().map(|domain| domain.name);
     let nodes = draft.nodes.iter().filter(|node| node.scope == 0).map(|node| node.name);
@@ -183,7 +184,7 @@ pub(crate) fn check(
                 joined,
                 "after",
                 "'after' has no meaning on a link to a service",
-                "remove it: only the core drops by age what comes from another host",
+                "remove it: only the core drops old messages of another host",
             ),
         }
         for end in [joined.from, joined.to] {
@@ -192,7 +193,8 @@ pub(crate) fn check(
                     "{} is in a guest, and the other end on another host",
                     show(draft, end)
                 );
-                let help = "link it to a node of its own host, and that one to the other host";
+                let help = "link it to a node of its own host, and link that node to the other \
+                            host";
                 draft.report.error(joined.link.node.span, message, help);
             }
         }
@@ -213,11 +215,11 @@ fn refuse(Joined { link, .. }: &Joined<'_, '_>, option: &str, message: &str, hel
 /// Reports options that a link between hosts does not have.
 fn options(joined: &Joined<'_, '_>) {
     let rows = [
-        ("transport", "remove it: the hosts speak with each other as 'hosts' says"),
+        ("transport", "remove it: the hosts are connected as 'hosts' says"),
         ("sync", "remove it: two hosts share no memory"),
-        ("wait", "remove it: nobody waits for another host"),
-        ("full", "remove it: what finds no room is dropped and counted"),
-        ("delay", "remove it: another host is no part of the cycle"),
+        ("wait", "remove it: no node waits for another host"),
+        ("full", "remove it: a message without room is dropped and counted"),
+        ("delay", "remove it: another host is not part of the cycle"),
     ];
     for (option, help) in rows {
         let message = format!("'{option}' has no meaning between hosts");
@@ -245,7 +247,7 @@ fn into_the_core(draft: &Draft<'_>, joined: &Joined<'_, '_>) {
     if ports.iter().any(|port| !port.safe.is_empty()) {
         let name = draft.name(to.node);
         let message = format!("another host must not command '{name}', which moves an actuator");
-        let help = "link it to a node of the core that limits what it is told, and that one to \
+        let help = "link it to a node of the core that limits the command, and link that node to \
                     the actuator";
         draft.report.error(link.node.span, message, help);
     }

@@ -136,7 +136,7 @@ pub(crate) fn catalogue<'g>(
                 format!("{error}; build the image with the same version of this program")
             }),
             Some(GuestImage { table: Err(why), .. }) => Err(why.clone()),
-            None => Err("nobody has read it".to_owned()),
+            None => Err("it was not read".to_owned()),
         };
         match found {
             Ok(kinds) => {
@@ -146,7 +146,7 @@ pub(crate) fn catalogue<'g>(
                         Some(known) if std::ptr::eq(*known, kind) => {}
                         Some(_) => {
                             let message = format!(
-                                "image '{}' brings a kind '{}', and there is one already",
+                                "image '{}' has a kind '{}', and there is one of this name already",
                                 guest.image, kind.name
                             );
                             report.error(at, message, "give the kind of the image another name");

@@ -178,10 +178,14 @@ pub(crate) static GRAPH: Table = Table {
             "hold",
             Shape::Value(ParameterType::Bool),
             "false",
-            "When the core has stopped, for whatever reason, its services stay, and 'sinew reset' \
-             starts it again. Else the end of the core is the end of the run.",
+            "After the core has stopped, for whatever reason, the services go on, and 'sinew \
+             reset' starts the core again. Without it, the run ends with the core.",
         ),
-        optional("requires", Fields(&REQUIRES_CYCLES), "What the core must hold as a whole."),
+        optional(
+            "requires",
+            Fields(&REQUIRES_CYCLES),
+            "What the graph requires of the whole core.",
+        ),
         optional(
             "messages",
             Shape::Messages,
@@ -223,8 +227,8 @@ pub(crate) static DOMAIN: Table = Table {
             "heartbeat",
             SILENCE,
             "2s",
-            "A node of a service that gives no sign of life for so long hangs: the service is \
-             killed, and comes back by its policy.",
+            "A node of the service without a heartbeat for this long counts as hanging: the \
+             service is killed, and restarted by its policy.",
         ),
         default(
             "stop_deadline",
@@ -236,12 +240,16 @@ pub(crate) static DOMAIN: Table = Table {
         optional(
             "cpus",
             Integers { min: 0, max: CPU_MAX },
-            "CPUs on which a service and all that it starts run. Default: those that the core \
-             leaves.",
+            "CPUs for the service and all processes that it starts. Default: the CPUs that the \
+             core does not use.",
         ),
-        optional("flows", Fields(&FLOWS), "What the flows of a service run on."),
-        optional("requires", Fields(&REQUIRES_CYCLES), "What the domain must hold."),
-        optional("user", Name, "User that the domain runs as. Default: who starts the graph."),
+        optional("flows", Fields(&FLOWS), "Threads for the flows of a service."),
+        optional("requires", Fields(&REQUIRES_CYCLES), "What the graph requires of the domain."),
+        optional(
+            "user",
+            Name,
+            "User that the domain runs as. Default: the user that starts the graph.",
+        ),
         optional("host", Name, "Host that it runs on. Default: that of the graph."),
         optional(
             "guest",
@@ -269,7 +277,7 @@ pub(crate) static GUEST: Table = Table {
             "The ELF file that runs there, relative to the folder of the spec. It says which kinds \
              of nodes it has.",
         ),
-        default("board", words(Board::WORDS), "virt", "What it runs on."),
+        default("board", words(Board::WORDS), "virt", "The board that it runs on."),
         default("memory", SHARED_MEMORY, "16MiB", "Memory that both systems see; a power of two."),
         default(
             "period",
@@ -301,7 +309,8 @@ pub(crate) static RESTART: Table = Table {
             "policy",
             words(RestartPolicy::WORDS),
             "on_failure",
-            "After which ends: faults, deaths and hangs; none; or all but the graph's own stop.",
+            "After which ends it restarts. on_failure: faults, crashes and hangs; never: none; \
+             always: all except the stop of the graph.",
         ),
         default("backoff", PAUSE, "100ms", "Pause before the first restart; doubles with each."),
         default("backoff_max", PAUSE, "5s", "Longest pause."),
@@ -309,9 +318,9 @@ pub(crate) static RESTART: Table = Table {
             "restarts_max",
             integer(1, RESTARTS_MAX as i64),
             "10",
-            "So many restarts within the window are made; then the service is given up.",
+            "Most restarts within the window; after them the service is given up.",
         ),
-        default("window", PAUSE, "60s", "Restarts that are longer ago do not count."),
+        default("window", PAUSE, "60s", "Older restarts do not count."),
     ],
 };
 
@@ -321,14 +330,15 @@ pub(crate) static FLOWS: Table = Table {
         optional(
             "workers",
             integer(1, 1024),
-            "Threads among which connections are divided. Default: as many as the domain has \
-             CPUs: its 'cpus', else those that the core leaves.",
+            "Threads that share the connections. Default: one for each CPU of the domain: its \
+             'cpus', or those that the core does not use.",
         ),
         default(
             "blocking",
             Shape::AutoOr { min: 1, max: BLOCKING_MAX, table: &BLOCKING },
             "auto",
-            "Threads for work that blocks: so many, or as many as the work needs ('auto').",
+            "Threads for work that blocks: a fixed number, or 'auto' for as many as the work \
+             needs.",
         ),
     ],
 };
@@ -343,12 +353,12 @@ const BLOCKING_FLOOR: i64 = 2;
 pub(crate) static BLOCKING: Table = Table {
     what: "blocking",
     keys: &[
-        default("min", integer(BLOCKING_FLOOR, BLOCKING_MAX), "2", "Never fewer threads."),
+        default("min", integer(BLOCKING_FLOOR, BLOCKING_MAX), "2", "Fewest threads."),
         default(
             "max",
             integer(BLOCKING_FLOOR, BLOCKING_MAX),
             "512",
-            "Never more threads. Default: 512, or what 'limits: {processes}' leaves.",
+            "Most threads. Default: 512, or what 'limits: {processes}' allows.",
         ),
         optional(
             "start",
@@ -409,7 +419,7 @@ pub(crate) static OVERRUN: Table = Table {
             "consecutive_max",
             integer(0, 1_000_000),
             "3",
-            "With policy stop: so many overruns in a row are still borne.",
+            "With policy stop: this many overruns in a row are tolerated.",
         ),
     ],
 };
@@ -499,9 +509,9 @@ const BEARABLE: Shape = duration(100, PERIOD_NS_MAX);
 const ISOLATION: Key = optional(
     "isolation",
     words(Isolation::WORDS),
-    "What must stand at least between the nodes at both ends: nothing, a thread each, a process \
-     each, or a transport that could lead to another host (tcp). Of a domain or the graph: of the \
-     links that leave a domain.",
+    "Least separation of the nodes at both ends: none, a thread each, a process each, or a \
+     transport that could lead to another host (tcp). On a domain or the graph: for the links that \
+     leave a domain.",
 );
 
 /// What may be required of a link.
@@ -511,10 +521,10 @@ pub(crate) static REQUIRES: Table = Table {
         optional(
             "latency",
             BEARABLE,
-            "Of 100 messages 99 are taken so soon: from the end of the writer's update to the \
-             start of the reader's that takes it.",
+            "Limit for 99 of 100 messages, from the end of the writer's update to the start of the \
+             reader's update that takes the message.",
         ),
-        optional("latency_max", BEARABLE, "No message that a run observes takes longer."),
+        optional("latency_max", BEARABLE, "Limit for every message that a run observes."),
         ISOLATION,
     ],
 };
@@ -523,8 +533,12 @@ pub(crate) static REQUIRES: Table = Table {
 pub(crate) static REQUIRES_CYCLES: Table = Table {
     what: "requires",
     keys: &[
-        optional("latency", BEARABLE, "The cycle latency of 99 of 100 cycles."),
-        optional("latency_max", BEARABLE, "No cycle that a run observes has more."),
+        optional("latency", BEARABLE, "Limit for the cycle latency of 99 of 100 cycles."),
+        optional(
+            "latency_max",
+            BEARABLE,
+            "Limit for the cycle latency of every cycle that a run observes.",
+        ),
         ISOLATION,
         optional(
             "cpu",
@@ -552,7 +566,7 @@ pub(crate) static LINK: Table = Table {
             "How it crosses. Default: in_process inside a domain, shared_memory between domains, \
              carve_out to and from a guest.",
         ),
-        default("sync", words(Sync::WORDS), "lock_free", "How both sides keep apart."),
+        default("sync", words(Sync::WORDS), "lock_free", "How both sides exclude each other."),
         default(
             "delivery",
             words(Delivery::WORDS),
@@ -582,9 +596,10 @@ pub(crate) static LINK: Table = Table {
             "delay",
             integer(0, 1),
             "0",
-            "1: the reader sees the message one cycle later. This is what closes a loop.",
+            "1: the reader sees the message one cycle later. Each loop of links needs one such \
+             link.",
         ),
         host::AFTER,
-        optional("requires", Fields(&REQUIRES), "What the link must hold."),
+        optional("requires", Fields(&REQUIRES), "What the graph requires of the link."),
     ],
 };

@@ -54,7 +54,7 @@ pub use rules::catalogue_errors;
 pub use schema::schema;
 pub use sinew_plan::{
     Brought, Data, Entry, GuestImage, HIDDEN, Item, LineStarts, Secrets, Span, Wanted, catalogue,
-    duration_ns, duration_text, plan,
+    decimal_comma, duration_ns, duration_text, plan,
 };
 pub use value::{expected, read_parameter};
 pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX, item_json};

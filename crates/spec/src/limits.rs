@@ -78,8 +78,8 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
             needed += workers + blocking + FLOW_THREADS;
             threads.retain(|_| nodes > 0);
             threads.push(format!(
-                "{workers} for its flows and {FLOW_THREADS} that look after them, {blocking} for \
-                 their work that blocks"
+                "{workers} for its flows and {FLOW_THREADS} that watch them, {blocking} for their \
+                 work that blocks"
             ));
         }
         let why = format!("{}, and one that watches them", threads.join(", "));
@@ -132,7 +132,7 @@ impl Limit {
     fn check(&self, draft: &Draft<'_>, who: &str, limit: Option<u64>, needed: u64, why: &str) {
         let Some(limit) = limit.filter(|&limit| limit < needed) else { return };
         let (key, limit, needed) = (self.key, (self.text)(limit), (self.text)(needed));
-        let message = format!("{who} cannot live with {key}: {limit}; it needs {needed}");
+        let message = format!("{who} cannot run with {key}: {limit}; it needs {needed}");
         draft.report.error(self.at, message, format!("write {key}: {needed} or more: {why}"));
     }
 }

@@ -54,8 +54,8 @@ impl<'a> Messages<'a> {
             let twin = entries[..at].iter().find(|other| are_twins(&other.key, &entry.key));
             if let Some(twin) = twin {
                 let text = format!("messages '{}' and '{}' have one name", twin.key, entry.key);
-                let help = "give one of them other letters: recordings know neither '_' nor small \
-                            letters in names of messages";
+                let help = "rename one of them: recordings ignore '_' and case in names of \
+                            messages";
                 report.error(entry.span, text, help);
             }
             match message(entry, catalogue, report) {
@@ -191,7 +191,7 @@ fn labels(row: &Entry, words: &[Item], report: &Report) -> Option<&'static [&'st
             good = false;
         } else if labels.iter().any(|other| are_twins(other, word)) {
             let text = format!("field '{}' has the word '{word}' twice", row.key);
-            let help = "each stands for another number; capitals and '_' do not tell them apart";
+            let help = "rename one of them: case and '_' make no difference";
             report.error(item.span, text, help);
             good = false;
         }
@@ -204,8 +204,7 @@ fn labels(row: &Entry, words: &[Item], report: &Report) -> Option<&'static [&'st
 /// Whether Rust, Python and C can take a name; reports one that they cannot.
 fn check(named: Named<'_>, what: &str, report: &Report) -> bool {
     if is_reserved(named.text) {
-        let help = "Rust, Python or C keep this word for themselves; add the unit or another word \
-                    to it";
+        let help = "this word is reserved in Rust, Python or C; add the unit or another word to it";
         report.error(named.span, format!("a {what} cannot be named '{}'", named.text), help);
         return false;
     }

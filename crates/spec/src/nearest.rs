@@ -79,9 +79,9 @@ pub fn suggest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> 
     match (listed.len(), all.len()) {
         (0, _) => "there is none yet".to_owned(),
         (shown, all) if shown < all => {
-            format!("known are: {} and {} more", listed.join(", "), all - shown)
+            format!("known: {} and {} more", listed.join(", "), all - shown)
         }
-        _ => format!("known are: {}", listed.join(", ")),
+        _ => format!("known: {}", listed.join(", ")),
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(suggest("Deadlin", known.into_iter()), "did you mean 'deadline'?");
         assert_eq!(suggest("proirity", known.into_iter()), "did you mean 'priority'?");
         assert_eq!(suggest("prio", known.into_iter()), "did you mean 'priority'?");
-        assert!(suggest("colour", known.into_iter()).starts_with("known are: period, "));
+        assert!(suggest("colour", known.into_iter()).starts_with("known: period, "));
         assert_eq!(suggest("x", [].into_iter()), "there is none yet");
     }
 
@@ -139,7 +139,7 @@ mod tests {
         let known = ["period", "deadline", "priority"];
         assert_eq!(suggest("timeout", known.into_iter()), "did you mean 'deadline'?");
         assert_eq!(suggest("interval", known.into_iter()), "did you mean 'period'?");
-        assert!(suggest("timeout", ["a"].into_iter()).starts_with("known are"));
+        assert!(suggest("timeout", ["a"].into_iter()).starts_with("known: "));
     }
 
     #[test]
@@ -153,6 +153,6 @@ mod tests {
     fn of_many_the_likely_ones_are_named() {
         let many = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "jwt_check"];
         let said = suggest("token_check", many.into_iter());
-        assert!(said.starts_with("known are: jwt_check, "), "{said}");
+        assert!(said.starts_with("known: jwt_check, "), "{said}");
     }
 }

@@ -89,16 +89,16 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
 pub(crate) fn part_leaves_core(link: &Link<'_>) {
     let (span, message) = match link.field {
         Some(field) => (field.span, "'field' has no meaning on a link of a service"),
-        None => (link.port.span, "only between nodes of the core a number is converted"),
+        None => (link.port.span, "a number is converted only between nodes of the core"),
     };
-    let help = "link the whole message, or take the number of it with a node of the core first";
+    let help = "link the whole message, or take the number out of it with a node of the core first";
     link.fields.report.error(span, message, help);
 }
 
 /// Reports a link with both ends in guests.
 fn refused_between_guests(link: &Link<'_>) {
     let message = "a guest has links to the core and to services only";
-    let help = "link it to a node of the core or to a service, and that one to the guest";
+    let help = "link it to a node of the core or to a service, and link that node to the guest";
     link.fields.report.error(link.node.span, message, help);
 }
 
@@ -145,8 +145,8 @@ fn refused(link: &Link<'_>, reach: Reach, same_domain: bool) {
         let message = format!("transport {stream} cannot cross between {across}");
         let cost = if is_border { ", and would cost the core a system call" } else { "" };
         let help = format!(
-            "remove it, or write shared_memory: a service that comes back attaches again to the \
-             same bytes; a stream could not be picked up{cost}"
+            "remove it, or write shared_memory: a service that restarts attaches to the same \
+             memory again; a stream would be lost{cost}"
         );
         refuse("transport", &message, &help);
     }
@@ -189,13 +189,15 @@ fn refused_delivery(link: &Link<'_>, reach: Reach) {
     match (reach, link.delivery) {
         (Reach::Outwards, Some(Delivery::Queue)) => refuse(
             "delivery",
-            "a queue cannot lead from the core to a service: it is full when the service stands",
+            "a queue cannot lead from the core to a service: it would be full when the service \
+             stops",
             "write latest (the newest message) or broadcast (the service knows what it lost)",
         ),
         (Reach::Inwards, Some(Delivery::Broadcast)) => refuse(
             "delivery",
-            "a broadcast cannot lead from a service to the core: the core could lose what was said",
-            "write queue (a mailbox: one message a cycle, full is the service's affair) or latest",
+            "a broadcast cannot lead from a service to the core: the core could lose messages",
+            "write queue (a mailbox: the core takes one message a cycle, the service sees when it \
+             is full) or latest",
         ),
         _ => {}
     }
@@ -225,12 +227,12 @@ fn meaningless(link: &Link<'_>, reach: Reach) {
         link.fields.report.error(
             link.fields.at("full"),
             format!("'full: {}' has no meaning on a link that a service writes", full.word()),
-            "remove it, or write full: drop: what finds no room is counted, and the service is \
-             told and decides",
+            "remove it, or write full: drop: a message without room is counted, and the service is \
+             told",
         );
     }
     if matches!(reach, Reach::Outwards | Reach::Inwards) {
-        let help = "remove it: the core never sleeps on such a link and wakes nobody; services \
+        let help = "remove it: the core never sleeps on such a link and wakes no service; services \
                     poll";
         tell("wait", "between the core and a service", help);
     }

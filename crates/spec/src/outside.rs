@@ -261,7 +261,7 @@ pub fn value(
     known: impl Fn(&Wanted) -> Option<Result<String, String>>,
 ) -> Result<String, String> {
     let found = known(&slot.wanted);
-    let found = found.unwrap_or_else(|| Err(format!("nobody has read {}", slot.wanted)));
+    let found = found.unwrap_or_else(|| Err(format!("{} was not read", slot.wanted)));
     match (found, &slot.default) {
         (Err(_), Some(default)) => Ok(default.clone()),
         (found, _) => found,

@@ -151,10 +151,10 @@ fn fits_guest(draft: &Draft<'_>, node: &Node<'_>, kind: &Kind, domain: &Domain<'
                     "node '{name}' ({}) runs in a guest, and '{home}' is another domain",
                     kind.name
                 ),
-                format!("write 'domain: {}', whose image brings the kind", bringer.name.text),
+                format!("write 'domain: {}', whose image has the kind", bringer.name.text),
             ),
             (Some(guest), None) => (
-                format!("the image of guest '{home}' brings no kind '{}'", kind.name),
+                format!("the image of guest '{home}' has no kind '{}'", kind.name),
                 format!("put '{name}' in another domain, or add the kind to '{}'", guest.image),
             ),
             (None, None) => (

@@ -22,7 +22,11 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
     for Joined { from, to, link, .. } in joined {
         let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
         if Reach::of(draft, a, b) != Reach::Core {
-            unseen(&link.requires, draft.report, "nobody sees when a service takes a message");
+            unseen(
+                &link.requires,
+                draft.report,
+                "a run does not see when a service takes a message",
+            );
         }
     }
 }

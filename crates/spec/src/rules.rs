@@ -150,7 +150,7 @@ fn of_form(kind: &Kind, port: &Port) -> impl Iterator<Item = String> {
         ),
         (
             port.form != Form::One && !port.safe.is_empty(),
-            "moves an actuator; such a port is one, with a message of the table",
+            "moves an actuator, so it must be one port, with a message of the table",
         ),
     ])
 }
@@ -174,7 +174,7 @@ fn of_parameter(row: &Parameter) -> Vec<String> {
     errors.extend(broken([
         (taken, "has the name of a key that every node has; give it another"),
         (!fits, "has limits that no value meets; min must not be greater than max"),
-        (none, "is a list or a choice of nothing"),
+        (none, "is a list or a choice without entries"),
         (
             row.tunable && row.ty.scalar().is_none(),
             "is tunable, which only a number, a whole number or a flag can be",

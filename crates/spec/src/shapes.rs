@@ -68,7 +68,7 @@ pub(crate) fn shape(plan: &mut Plan, machine: &TargetMachine) {
             classes[class as usize].told(&format!("{word} ones"), pair.suits(class))
         });
         let moved = pair.distance_changed.then(|| {
-            "their distance changed while they were measured: 'sinew tune' measures anew".into()
+            "their distance changed while they were measured: 'sinew tune' measures again".into()
         });
         let shapes: Vec<String> = told.chain(moved).collect();
         plan.notes.push(format!(

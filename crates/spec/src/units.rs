@@ -49,7 +49,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) {
             let place = |known: &Known| format!("{} is in {}", known.by, word(&known.unit));
             let text = format!("units do not fit: {}, {}", place(&one), place(&other));
             let help = "put a node of kind 'scale' with the unit of the reader between them, or \
-                        mend the unit of one";
+                        correct the unit of one";
             draft.report.error(link.port.span, text, help);
         }
     }

@@ -1,7 +1,7 @@
 //! Single values: sizes, numbers, words, and what a kind's parameters take.
 
 use sinew_plan::catalogue::{Parameter, ParameterType, ParameterValue};
-use sinew_plan::{Data, Item, duration_ns, duration_text};
+use sinew_plan::{Data, Item, decimal_comma, duration_ns, duration_text};
 
 use crate::diagnostic::Report;
 use crate::nearest::suggest;
@@ -76,7 +76,7 @@ pub(crate) fn read(ty: ParameterType, text: &str) -> Result<ParameterValue, Opti
         }
         _ => None,
     };
-    value.ok_or(None)
+    value.ok_or_else(|| decimal_comma(text, |point| read(ty, point).is_ok()))
 }
 
 /// The value of a parameter, as it stands behind its key; for a single value.

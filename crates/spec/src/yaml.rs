@@ -241,7 +241,7 @@ impl Builder {
                 };
                 let twice = stands_already(&frame.item.data, &mut frame.seen, &text);
                 if twice {
-                    let message = format!("key '{text}' stands twice in this mapping");
+                    let message = format!("key '{text}' appears twice in this mapping");
                     report.error(item.span, message, "keep one of the two");
                 }
                 frame.key = Some((text, item.span, twice));

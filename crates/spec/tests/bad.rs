@@ -121,6 +121,6 @@ fn a_key_that_stands_twice_is_found_among_many() {
         writeln!(text, "  d{i}: {{realtime: {{period: 1ms}}}}").unwrap();
     }
     let errors = compile_on(4, &text).unwrap_err();
-    let twice = errors.iter().filter(|error| error.message.contains("stands twice"));
+    let twice = errors.iter().filter(|error| error.message.contains("appears twice"));
     assert_eq!(twice.map(|error| error.line).collect::<Vec<_>>(), [42, 43, 44]);
 }

@@ -108,7 +108,7 @@ firewall: 3 links between the core and services, the core never waits on them
                     read or not
   in  screen.out -> a.more  queue 8 (drop if full)  8 B  the core takes one a cycle at most; full, \
                     the service drops
-what each realtime thread can wait for, no service among it:
+what each realtime thread can wait for, without any service:
   core, thread 0: the clock; room in the queue to 'b' (core, thread 1), until the deadline; the \
                     mutex of a.out -> plant.in, for a copy; feedback from 'plant' (plant, thread \
                     0), until the deadline
@@ -143,15 +143,15 @@ fn who_observes_the_core_is_listed() {
     };
     let plan = compiled(&text).expect("a good graph");
     let firewall = Firewall::of(&plan, &machine());
-    let line = "observing: eye; the core leaves a record of each cycle, which they read, slow or \
-                not, in memory that they cannot write\n";
+    let line = "observing: eye; they read the records of the core's cycles, in memory that they \
+                cannot write; the core never waits for them\n";
     assert!(firewall.text(&plan).contains(line), "{}", firewall.text(&plan));
     assert_eq!(firewall.json(&plan)["observers"][0]["domain"], "eye");
     assert_eq!(firewall.violations, [""; 0]);
     let wrong = found(|plan| plan.nodes[1].kind = &OBSERVER);
     assert_eq!(wrong, ["node 'b' (observer) has no place in domain 'core'"]);
     let errors = compiled(&text.replace("name: eye, domain: eye", "name: eye, domain: core"));
-    let errors = errors.expect_err("it is no node of the core");
+    let errors = errors.expect_err("it is not a node of the core");
     assert!(errors[0].message.contains("'eye'"), "{errors:#?}");
 }
 
@@ -170,10 +170,10 @@ fn every_rule_finds_the_plan_that_breaks_it() {
     let lies = "it must lie in bytes that outlive a service";
     assert_eq!(link(A_TO_SCREEN, |link| link.transport = Transport::Tcp), out(lies));
     assert_eq!(link(SCREEN_TO_A, |link| link.transport = Transport::InProcess), into(lies));
-    let loses = "its delivery lets the core wait for the service or lose its word";
+    let loses = "with its delivery the core waits for the service, or loses its messages";
     assert_eq!(link(A_TO_SCREEN, |link| link.delivery = Delivery::Queue), out(loses));
     assert_eq!(link(SCREEN_TO_A, |link| link.delivery = Delivery::Broadcast), into(loses));
-    let sleeps = "the core would sleep on it, or would have to wake somebody";
+    let sleeps = "the core would sleep on it, or would have to wake a service";
     assert_eq!(link(A_TO_SCREEN, |link| link.wait = Wait::Park), out(sleeps));
     assert_eq!(link(SCREEN_TO_A, |link| link.capacity = 0), into("it has no bound"));
     assert_eq!(link(SCREEN_TO_A, |link| link.capacity = u32::MAX), into("it has no bound"));
@@ -181,14 +181,14 @@ fn every_rule_finds_the_plan_that_breaks_it() {
     assert_eq!(link(A_TO_SCREEN, |link| link.fused = true), out(slot));
     let polls = "link 'screen.out' -> 'other.more': a service would poll on it";
     assert_eq!(link(SCREEN_TO_OTHER, |link| link.wait = Wait::Yield), [polls]);
-    let stamp = "messages bear a stamp that nobody writes";
+    let stamp = "messages have a stamp, but no other host writes it";
     assert_eq!(link(SCREEN_TO_A, |link| link.after_ns = Some(1)), into(stamp));
     assert_eq!(link(A_TO_SCREEN, |link| link.after_ns = Some(1)), out(stamp));
     let remote = found(|plan| {
         let screen = plan.links[SCREEN_TO_A].from.node;
         plan.nodes[screen].kind = &HOSTS;
     });
-    let bare = "what comes from another host bears no stamp".to_owned();
+    let bare = "messages from another host have no stamp".to_owned();
     let moves = "another host writes to a node that moves an actuator".to_owned();
     assert_eq!(remote, [bare, moves].map(|what| into(&what).concat()));
     let commanded = found(|plan| plan.links[SCREEN_TO_A].to.port = 2);
@@ -199,7 +199,7 @@ fn every_rule_finds_the_plan_that_breaks_it() {
 fn a_thread_that_waits_for_a_service_is_found_by_what_it_waits_for() {
     let name = "link 'screen.out' -> 'a.more'";
     let thread = format!("thread 0 of domain 'core' can wait for a service, on {name}");
-    let delayed = format!("{name}: it is delayed, and a service is no part of the cycle");
+    let delayed = format!("{name}: it is delayed, and a service is not part of the cycle");
     assert_eq!(found(|plan| plan.links[SCREEN_TO_A].delay = true), [delayed]);
     let locked = format!("{name}: a service that holds a lock would hold up the core");
     let mutex = found(|plan| plan.links[SCREEN_TO_A].sync = Sync::Mutex);

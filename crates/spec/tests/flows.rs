@@ -239,7 +239,7 @@ fn the_command_line_reaches_into_blocks() {
     assert!(links(&plan.expect("a good graph")).contains(&"auth/log.out next.in".to_owned()));
     let help = |path: &str| set(path, "x").unwrap_err()[0].help.clone();
     assert_eq!(help("auth/lgo.code"), "did you mean 'auth/log'?");
-    assert_eq!(help("log.code"), "known are: begin, auth, auth/check, auth/log, next");
+    assert_eq!(help("log.code"), "known: begin, auth, auth/check, auth/log, next");
     let error = set("auth/log.pause", "5").unwrap_err().remove(0);
     assert_eq!(error.file, "--set auth/log.pause=5");
 }
@@ -251,7 +251,7 @@ domains: {web: {flows: {workers: 3}, limits: {processes: 5}}}
 nodes: [{kind: begin}]
 ";
     let errors = compile_on(2, text).unwrap_err();
-    assert_eq!(errors[0].message, "service 'web' cannot live with processes: 5; it needs 8");
+    assert_eq!(errors[0].message, "service 'web' cannot run with processes: 5; it needs 8");
     assert!(compile_on(2, &text.replace("processes: 5", "processes: 8")).is_ok());
 }
 

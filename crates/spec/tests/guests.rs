@@ -108,10 +108,10 @@ fn limits_below_what_its_emulator_needs_are_refused() {
     assert!(compile_with(&least, &images).is_ok(), "{}", errors(&least, &images));
     let said = errors(&with("memory: 287MiB, processes: 3, descriptors: 32"), &images);
     for expected in [
-        "guest 'guard' cannot live with memory: 287MiB; it needs 288MiB",
+        "guest 'guard' cannot run with memory: 287MiB; it needs 288MiB",
         "write memory: 288MiB or more: the emulator of board 'virt' takes so much",
-        "guest 'guard' cannot live with processes: 3; it needs 4",
-        "guest 'guard' cannot live with descriptors: 32; it needs 33",
+        "guest 'guard' cannot run with processes: 3; it needs 4",
+        "guest 'guard' cannot run with descriptors: 32; it needs 33",
     ] {
         assert!(said.contains(expected), "not said: '{expected}' in\n{said}");
     }
@@ -184,7 +184,7 @@ fn what_cannot_be_in_a_guest_is_said() {
     says("period: 2ms", "period: 1500us", "is not whole milliseconds");
     says("board: virt", "board: stm32", "board cannot be 'stm32'");
     says("image: guard.elf, ", "", "a guest lacks 'image'");
-    says("domain: control, ports", "domain: guard, ports", "brings no kind 'filter'");
+    says("domain: control, ports", "domain: guard, ports", "has no kind 'filter'");
     says("    domain: guard\n", "    domain: plant\n", "runs in a guest, and 'plant' is another");
     says("delivery: latest", "transport: pipe", "transport pipe cannot cross to another operating");
     says("delivery: latest", "sync: mutex", "two operating systems cannot share a mutex");
@@ -204,5 +204,8 @@ fn what_cannot_be_in_a_guest_is_said() {
     let twice =
         [table(&[GUARD, KindRecord { name: sinew_carve_out::image::text("filter"), ..GUARD }])];
     let errors = errors(TEXT, &twice);
-    assert!(errors.contains("brings a kind 'filter', and there is one already"), "{errors}");
+    assert!(
+        errors.contains("has a kind 'filter', and there is one of this name already"),
+        "{errors}"
+    );
 }

@@ -85,7 +85,7 @@ fn the_command_line_changes_where_hosts_are() {
     for (path, value, message) in [
         ("hosts.offise.address", "x:1", "there is no host 'offise'"),
         ("hosts.office.adress", "x:1", "unknown key 'adress' in a host"),
-        ("hosts.office.address", "x", "'x' is no address of a host"),
+        ("hosts.office.address", "x", "'x' is not an address of a host"),
         ("hosts.office", "x", "there is no node 'hosts'"),
     ] {
         let errors = set(path, value).unwrap_err();

@@ -123,9 +123,9 @@ fn a_parameter_can_be_met_and_takes_its_own_default() {
     says(of(nan, None), "limits that no value meets");
     says(of(ParameterType::Duration { min_ns: 2, max_ns: 1 }, None), "limits that no value meets");
     says(of(ParameterType::Size { min_bytes: 2, max_bytes: 1 }, None), "limits that no value");
-    says(of(ParameterType::Choice(&[]), None), "a choice of nothing");
+    says(of(ParameterType::Choice(&[]), None), "a choice without entries");
     says(of(ParameterType::Choice(&["a", "a"]), None), "offers 'a' twice");
-    says(of(ParameterType::Texts { max: 0 }, None), "a list or a choice of nothing");
+    says(of(ParameterType::Texts { max: 0 }, None), "a list or a choice without entries");
     assert_eq!(said(of(ParameterType::Text, Some(""))), Vec::<String>::new());
 }
 

@@ -106,7 +106,7 @@ fn a_note_says_the_default_and_a_changed_distance_and_no_layout_but_of_queues() 
         .replace("{name: w, port: in, capacity: 16}", "{name: w, port: in, delivery: latest}");
     let plan = plan_of(&text, LinkProfile::Measured { file, time, pairs });
     let told = |words: &str| plan.notes.iter().filter(|note| note.contains(words)).count();
-    let moved = "; their distance changed while they were measured: 'sinew tune' measures anew";
+    let moved = "; their distance changed while they were measured: 'sinew tune' measures again";
     assert_eq!(told(&format!("today: small ones: the default, as measured{moved}")), 1);
     assert_eq!(told("today: small ones: between polls 100 ns, fetches ahead"), 1);
     let json = picture::json(&plan);

@@ -92,7 +92,8 @@ fn pair(
         progress(done.replace(done.get() + 1));
         for (lines, seen) in [Lines::One, Lines::Two].into_iter().zip(&mut *tokens.borrow_mut()) {
             let means = token::means(lines, sides, clock, TOKEN)?;
-            let few = || Gone("the token made too few trips; give the CPUs more time".into());
+            let few =
+                || Gone("the token made too few trips; measure when the CPUs are less busy".into());
             seen.push(Interval::of(&means).ok_or_else(few)?.median);
         }
         // Held through the round, so that its links lie on other pages.

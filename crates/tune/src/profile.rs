@@ -30,7 +30,7 @@ const TEXT_MAX: usize = 200;
 
 /// What to do about a profile that cannot be used.
 const INSTEAD: &str =
-    "run 'sinew tune' to measure anew, or take the default with '--profile-machine none'";
+    "run 'sinew tune' to measure again, or take the default with '--profile-machine none'";
 
 /// What was measured of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ impl MachineProfile {
     }
 
     fn checked(bytes: &[u8]) -> Result<MachineProfile, String> {
-        let no_json = |error| format!("it is no machine profile: {error}");
+        let no_json = |error| format!("it is not a machine profile: {error}");
         let Head { format, version } = serde_json::from_slice(bytes).map_err(no_json)?;
         if format != FORMAT {
             return Err(format!("expected the format '{FORMAT}', it is '{format}'"));

@@ -41,7 +41,7 @@ pub fn read(path: &Path) -> Result<Option<MachineProfile>, String> {
     let cannot = |error| format!("it cannot be read: {error}");
     let Some((file, of)) = open(path).map_err(cannot)? else { return Ok(None) };
     if !of.is_file() {
-        return Err("it is no file; name one".into());
+        return Err("it is not a file; name one".into());
     }
     let caller = env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
     if let Some(why) = distrusted(of.uid(), of.mode(), geteuid().as_raw(), caller) {
@@ -51,7 +51,7 @@ pub fn read(path: &Path) -> Result<Option<MachineProfile>, String> {
     file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() > BYTES_MAX {
         let mib = BYTES_MAX >> 20;
-        return Err(format!("it has more than {mib} MiB, the limit; run 'sinew tune' anew"));
+        return Err(format!("it has more than {mib} MiB, the limit; run 'sinew tune' again"));
     }
     MachineProfile::parse(&bytes).map(Some)
 }
@@ -77,8 +77,8 @@ fn distrusted(owner: u32, mode: u32, user: u32, caller: Option<u32>) -> Option<S
     }
     (mode & 0o002 != 0).then(|| {
         format!(
-            "its mode is {:03o}, so that anybody can write it and slow down what you run; \
-             'chmod o-w' it",
+            "its mode is {:03o}, so anybody can write it and slow down what you run; run 'chmod \
+             o-w' on it",
             mode & 0o777
         )
     })
@@ -91,14 +91,16 @@ fn distrusted(owner: u32, mode: u32, user: u32, caller: Option<u32>) -> Option<S
 /// It is something else, which must not be lost; what to do.
 pub fn check_named(path: &Path) -> Result<(), String> {
     if path == Path::new("-") {
-        return Err("--out: '-' is no file; '--json' writes the profile to standard output".into());
+        return Err(
+            "--out: '-' is not a file; '--json' writes the profile to standard output".into()
+        );
     }
     let shown = path.display();
     let Some((file, of)) = open(path).map_err(|error| cannot_write(path, &error))? else {
         return Ok(());
     };
     if !of.is_file() {
-        return Err(format!("'{shown}' is no file; name another one with --out"));
+        return Err(format!("'{shown}' is not a file; name another one with --out"));
     }
     let mut bytes = Vec::new();
     let read = file.take(BYTES_MAX as u64).read_to_end(&mut bytes);
@@ -106,7 +108,9 @@ pub fn check_named(path: &Path) -> Result<(), String> {
     if bytes.is_empty() || MachineProfile::is_one(&bytes) {
         return Ok(());
     }
-    Err(format!("'{shown}' is no machine profile and would be lost; name another one with --out"))
+    Err(format!(
+        "'{shown}' is not a machine profile and would be lost; name another one with --out"
+    ))
 }
 
 /// Whether a profile can be written there: to be asked before it is measured. Makes its folder.
@@ -144,7 +148,7 @@ struct Beside {
 
 fn open_beside(path: &Path) -> Result<Beside, String> {
     if path.metadata().is_ok_and(|there| !there.is_file()) {
-        return Err(format!("'{}' is no file; name another one with --out", path.display()));
+        return Err(format!("'{}' is not a file; name another one with --out", path.display()));
     }
     let path = match path.canonicalize() {
         Ok(path) => path,
@@ -213,8 +217,8 @@ mod tests {
         assert_eq!(read(&path).expect("it is good"), Some(profile()));
         assert_eq!(fs::read_dir(path.parent().expect("deep")).expect("a folder").count(), 1);
         let error = check_place(&folder.0).expect_err("a folder");
-        assert!(error.contains("is no file; name another one"), "{error}");
-        assert!(read(&folder.0).expect_err("a folder").contains("it is no file"));
+        assert!(error.contains("is not a file; name another one"), "{error}");
+        assert!(read(&folder.0).expect_err("a folder").contains("it is not a file"));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o646)).expect("ours");
         let error = read(&path).expect_err("anybody's");
         assert!(error.contains("its mode is 646") && error.contains("chmod o-w"), "{error}");
@@ -227,9 +231,12 @@ mod tests {
         assert_eq!(check_named(&path), Ok(()));
         fs::write(&path, "name: arm").expect("a graph");
         let error = check_named(&path).expect_err("a graph");
-        assert!(error.contains("is no machine profile and would be lost; name another"), "{error}");
-        assert!(check_named(&folder.0).expect_err("a folder").contains("is no file"));
-        assert!(check_named(Path::new("-")).expect_err("no file").contains("'-' is no file"));
+        assert!(
+            error.contains("is not a machine profile and would be lost; name another"),
+            "{error}"
+        );
+        assert!(check_named(&folder.0).expect_err("a folder").contains("is not a file"));
+        assert!(check_named(Path::new("-")).expect_err("no file").contains("'-' is not a file"));
         for good in ["", r#"{"format": "sinew machine profile", "version": 99, "x": 1}"#] {
             fs::write(&path, good).expect("ours");
             assert_eq!(check_named(&path), Ok(()), "{good:?}");
@@ -260,8 +267,8 @@ mod tests {
         let path = folder.0.join("pipe");
         let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo is there");
         assert!(made.success());
-        assert!(read(&path).expect_err("a pipe").contains("it is no file"));
-        assert!(check_named(&path).expect_err("a pipe").contains("is no file"));
+        assert!(read(&path).expect_err("a pipe").contains("it is not a file"));
+        assert!(check_named(&path).expect_err("a pipe").contains("is not a file"));
     }
 
     #[test]

@@ -118,8 +118,8 @@ pub(crate) fn check_size() -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::other(format!(
-        "the terminal says that it has {columns} columns and {rows} rows; a picture has \
-         {PLACES_MAX} places at most: set its size (stty columns 120 rows 40)"
+        "the terminal says that it has {columns} columns and {rows} rows; a view has {PLACES_MAX} \
+         places at most: set its size (stty columns 120 rows 40)"
     )))
 }
 

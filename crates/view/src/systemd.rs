@@ -53,7 +53,7 @@ impl Systemd {
     fn from(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<Systemd>, String> {
         let Some(name) = variable("NOTIFY_SOCKET") else { return Ok(None) };
         let address = address(&name).map_err(|error| {
-            format!("NOTIFY_SOCKET={}: {error}; nobody is told", name.display())
+            format!("NOTIFY_SOCKET={}: {error}; systemd is not notified", name.display())
         })?;
         let number = |name: &str| variable(name)?.to_str()?.parse::<u64>().ok();
         let is_for_us =

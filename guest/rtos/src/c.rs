@@ -74,7 +74,7 @@ pub(crate) fn result(why: *const c_char) -> Result<(), Fault> {
     }
     // SAFETY: the header asks for a text that ends with a zero and stays.
     let why = unsafe { CStr::from_ptr(why) };
-    Err(fault!("{}", why.to_str().unwrap_or("a text that is no UTF-8")))
+    Err(fault!("{}", why.to_str().unwrap_or("a text that is not UTF-8")))
 }
 
 impl CNode {

@@ -247,7 +247,7 @@ impl Reader {
 fn sum(descriptor: &Descriptor) -> Result<u32, Fault> {
     let Descriptor { offset, bytes, .. } = *descriptor;
     let buffer = SharedBytes::at(offset as usize, bytes as usize)
-        .ok_or_else(|| fault!("{bytes} bytes at {offset:#x} are no buffer of the carve-out"))?;
+        .ok_or_else(|| fault!("{bytes} bytes at {offset:#x} are not a buffer of the carve-out"))?;
     let words = buffer.words();
     buffer.before_read(0..words.len());
     // Relaxed: the message came after them.

@@ -27,32 +27,30 @@ const INFO: Kind = Kind {
     name: "biquad",
     runs_in: RunsIn::Realtime,
     doc: "A filter of the second order, by the formulas of R. Bristow-Johnson's Audio EQ Cookbook \
-          (W3C Note, 2021), or by its coefficients. 'lowpass' and 'highpass' pass 'q' times \
-          as much at 'frequency_hz', 3 dB less with the default. 'bandpass' passes all of it at \
+          (W3C Note, 2021), or by its coefficients. 'lowpass' and 'highpass' pass 'q' times as \
+          much at 'frequency_hz', 3 dB less with the default. 'bandpass' passes all of it at \
           'frequency_hz', over a width of some frequency_hz / q. 'allpass' turns only the phase. \
           'peak' passes 'gain_db' more there, 'low_shelf' of all that is slower, 'high_shelf' of \
           all that is faster. It takes one step in every cycle, with the newest value, whether or \
-          not periods were lost. Before the first value it says nothing. 'frequency_hz' must be \
+          not periods were lost. Before the first value it writes nothing. 'frequency_hz' must be \
           below half of the cycles per second, and no lower than 1e-5 of them. It, 'q' and \
           'gain_db' may be set while it runs: the answer goes on from where it is, but that \
           'low_shelf' passes a constant as the new 'gain_db' says at once.",
     ports: &[
         Port::input("in", "What to filter.", Real::TYPE),
-        Port::output("out", "What passes.", Real::TYPE).unit(Unit::As("in")),
+        Port::output("out", "What passes the filter.", Real::TYPE).unit(Unit::As("in")),
     ],
     parameters: &[
-        Parameter::new("shape", SHAPE)
-            .such_as("lowpass")
-            .doc("What it does with what is slow and fast."),
+        Parameter::new("shape", SHAPE).such_as("lowpass").doc("Shape of its frequency response."),
         Parameter::new("frequency_hz", ParameterType::Number { min: 0.0, max: 1e6 })
             .such_as("20")
             .or("0")
             .unit("Hz")
-            .doc("Where the shape has its corner or its middle; needed but for 'coefficients'.")
+            .doc("Corner or middle of the shape; needed, except with 'coefficients'.")
             .tunable(),
         Parameter::new("q", ParameterType::Number { min: 0.01, max: 1000.0 })
             .or("0.7071067811865476")
-            .doc("The narrower the greater; above 1/sqrt(2) corners overshoot.")
+            .doc("The greater, the narrower; above 1/sqrt(2) corners overshoot.")
             .tunable(),
         Parameter::new("gain_db", ParameterType::Number { min: -60.0, max: 60.0 })
             .or("0")

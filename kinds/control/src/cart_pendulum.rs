@@ -53,11 +53,11 @@ const INFO: Kind = Kind {
           and by lost periods too, 999 or 4096 steps of them at most; its outputs are where that \
           ends. The track goes from -track_m / 2 to track_m / 2. At an end the cart stops at once, \
           the load swings on, and the cart stays there until something pulls it away. The safe \
-          value 'off' is no force, and the brake closes: it rubs with brake_n, and holds a cart \
-          that stands against as much. Without one the cart rolls out. At rest the brake holds \
-          the cart, though the load may swing on; or the cart is slower than 0.01 m/s, and so \
-          would the load be at its lowest point. Masses, rope, frictions and brake may be set \
-          while it runs; places, angle and both speeds are then what they were.",
+          value 'off' is not a force, and the brake closes: it rubs with brake_n, and holds a cart \
+          that stands against as much. Without one the cart rolls out. At rest the brake holds the \
+          cart, though the load may swing on; or the cart is slower than 0.01 m/s, and so would \
+          the load be at its lowest point. Masses, rope, frictions and brake may be set while it \
+          runs; places, angle and both speeds are then what they were.",
     ports: &[
         Port::input("force", "Force of the drive on the cart.", Real::TYPE)
             .unit(Unit::Of("N"))
@@ -80,7 +80,7 @@ const INFO: Kind = Kind {
             .tunable(),
         number("swing_damping_n_m_s_per_rad", "Friction by speed.", "N m s/rad", DAMPING, "0.5")
             .tunable(),
-        number("gravity_m_per_s2", "It pulls down.", "m/s2", (0.0, 100.0), "9.81"),
+        number("gravity_m_per_s2", "Acceleration of gravity.", "m/s2", (0.0, 100.0), "9.81"),
         number("track_m", "From one end of the track to the other.", "m", (1e-2, 1e5), "6"),
         number(
             "initial_angle_deg",

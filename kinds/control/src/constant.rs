@@ -9,14 +9,14 @@ const OUT: usize = 0;
 const INFO: Kind = Kind {
     name: "constant",
     runs_in: RunsIn::Realtime,
-    doc: "Says the same number in every cycle.",
+    doc: "Writes the same number in every cycle.",
     ports: &[Port::output("out", "The number.", Real::TYPE).unit(Unit::Parameter("unit"))],
     parameters: &[
         Parameter::new("value", ParameterType::Number { min: -1e12, max: 1e12 })
             .such_as("2.5")
             .doc("The number.")
             .tunable(),
-        Parameter::new("unit", ParameterType::Text).or("").doc("What it is measured in."),
+        Parameter::new("unit", ParameterType::Text).or("").doc("Unit of the number."),
     ],
     signals: &[],
 };

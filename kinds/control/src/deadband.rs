@@ -12,8 +12,8 @@ const INFO: Kind = Kind {
     runs_in: RunsIn::Realtime,
     doc: "Zero while 'in' lies in a band of 'width' around 'center', its ends included; outside, \
           with 'subtract', how far it is past the nearer end, so that 'out' has no step, and with \
-          'zero' the number as it is, so that it leaps at the ends. 'subtract' is the dead zone \
-          of H. K. Khalil, Nonlinear Systems, 2002, 1.2. Before the first value it says nothing. \
+          'zero' the number as it is, so that it jumps at the ends. 'subtract' is the dead zone of \
+          H. K. Khalil, Nonlinear Systems, 2002, 1.2. Before the first value it writes nothing. \
           'width' and 'center' have the unit of 'in'; set while it runs, they act at once.",
     ports: &[
         Port::input("in", "Such as an error, or where a stick stands.", Real::TYPE),
@@ -30,7 +30,7 @@ const INFO: Kind = Kind {
             .tunable(),
         Parameter::new("mode", ParameterType::Choice(&["subtract", "zero"]))
             .or("subtract")
-            .doc("What it says outside the band."),
+            .doc("What it writes outside the band."),
     ],
     signals: &[],
 };

@@ -19,12 +19,12 @@ const INFO: Kind = Kind {
           message, with 'initial'.",
     ports: &[
         Port::input("in", "Such as a switch whose contacts bounce.", Flag::TYPE),
-        Port::output("out", "What it has settled to.", Flag::TYPE),
+        Port::output("out", "The value without the bounces.", Flag::TYPE),
     ],
     parameters: &[
-        Parameter::new("rises_after", TIME).or("10ms").doc("For so long it must be true."),
-        Parameter::new("falls_after", TIME).or("10ms").doc("For so long it must be false."),
-        Parameter::new("initial", ParameterType::Bool).or("false").doc("What it says at first."),
+        Parameter::new("rises_after", TIME).or("10ms").doc("How long 'in' must be true."),
+        Parameter::new("falls_after", TIME).or("10ms").doc("How long 'in' must be false."),
+        Parameter::new("initial", ParameterType::Bool).or("false").doc("What it writes at first."),
     ],
     signals: &[],
 };

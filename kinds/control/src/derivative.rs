@@ -14,12 +14,12 @@ const INFO: Kind = Kind {
     name: "derivative",
     runs_in: RunsIn::Realtime,
     doc: "How much 'in' changes in a second, smoothed by a low-pass of the first order: s / (1 + \
-          time_constant_s s), made discrete by the backward difference, as the derivative of a \
-          PID controller in K. J. Åström and B. Wittenmark, Computer-Controlled Systems, 1997, \
-          8.5. It cannot become unstable, whatever the period. At the first value it is zero, \
-          before that it says nothing. Lost periods count: a change is spread over all the time \
-          since the cycle before. A number that is not new in every cycle changes by leaps; the \
-          time constant must then be greater than the time between them.",
+          time_constant_s s), made discrete by the backward difference, as the derivative of a PID \
+          controller in K. J. Åström and B. Wittenmark, Computer-Controlled Systems, 1997, 8.5. It \
+          cannot become unstable, whatever the period. At the first value it is zero, before that \
+          it writes nothing. Lost periods count: a change is spread over all the time since the \
+          cycle before. A number that is not new in every cycle changes in steps; the time \
+          constant must then be greater than the time between them.",
     ports: &[
         Port::input("in", "What changes.", Real::TYPE),
         Port::output("out", "How fast, in the unit of 'in' per s.", Real::TYPE),
@@ -27,7 +27,7 @@ const INFO: Kind = Kind {
     parameters: &[Parameter::new("time_constant_s", ParameterType::Number { min: 0.0, max: 1e6 })
         .such_as("0.01")
         .unit("s")
-        .doc("After so long it shows 63 % of a new rate of change; 0: no smoothing.")
+        .doc("After this time it shows 63 % of a new rate of change; 0: no smoothing.")
         .tunable()],
     signals: &[],
 };

@@ -36,7 +36,7 @@ const INFO: Kind = Kind {
         Parameter::new("expression", ParameterType::Text)
             .such_as("'2 * (a - b)'")
             .doc("The formula, such as 'if(enable, gain * (a - b), 0)'."),
-        Parameter::new("unit", ParameterType::Text).or("").doc("What the result is measured in."),
+        Parameter::new("unit", ParameterType::Text).or("").doc("Unit of the result."),
     ],
     signals: &[],
 };
@@ -145,9 +145,13 @@ mod tests {
             (
                 "[sqrt]",
                 "1",
-                "input 'sqrt' is a word of formulas; name it otherwise, such as 'in_sqrt'",
+                "input 'sqrt' is a word of formulas; give it another name, such as 'in_sqrt'",
             ),
-            ("[pi]", "1", "input 'pi' is a word of formulas; name it otherwise, such as 'in_pi'"),
+            (
+                "[pi]",
+                "1",
+                "input 'pi' is a word of formulas; give it another name, such as 'in_pi'",
+            ),
             ("[a-b]", "1", "input 'a-b' holds more than letters, digits and '_'; write 'a_b'"),
             (
                 "['1a']",

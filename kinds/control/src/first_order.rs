@@ -28,28 +28,28 @@ const INFO: Kind = Kind {
           change where 'out' goes and how fast, not where it is.",
     ports: &[
         Port::input("in", "What drives it.", Real::TYPE),
-        Port::output("out", "What it has come to.", Real::TYPE).unit(Unit::Parameter("unit")),
+        Port::output("out", "The output of the plant.", Real::TYPE).unit(Unit::Parameter("unit")),
     ],
     parameters: &[
         Parameter::new("gain", ParameterType::Number { min: -1e9, max: 1e9 })
             .or("1")
-            .doc("What 'out' comes to, for each unit of 'in'; not 0.")
+            .doc("Change of 'out' for each unit of 'in', at rest; not 0.")
             .tunable(),
         Parameter::new("time_constant_s", ParameterType::Number { min: 1e-9, max: 1e9 })
             .or("1")
             .unit("s")
-            .doc("After so long 63 % of a step is done.")
+            .doc("After this time 63 % of a step is done.")
             .tunable(),
         Parameter::new(
             "dead_time",
             ParameterType::Duration { min_ns: 0, max_ns: DEAD_TIME_NS_MAX },
         )
         .or("0ns")
-        .doc("So long nothing is seen of the input: whole periods, 65536 at most."),
+        .doc("Delay of the input: whole periods, 65536 at most."),
         Parameter::new("initial", ParameterType::Number { min: -1e12, max: 1e12 })
             .or("0")
             .doc("Where it rests before the first input."),
-        Parameter::new("unit", ParameterType::Text).or("").doc("What 'out' is measured in."),
+        Parameter::new("unit", ParameterType::Text).or("").doc("Unit of 'out'."),
     ],
     signals: &[],
 };

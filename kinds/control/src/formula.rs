@@ -325,7 +325,7 @@ pub(crate) fn check_names(what: &str, names: &[String], span: Span) -> Result<()
         let first = name.chars().next().unwrap_or('-');
         let sign = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
         let why = if read::is_word(name) {
-            "is a word of formulas; name it otherwise, such as"
+            "is a word of formulas; give it another name, such as"
         } else if first.is_ascii_digit() {
             "begins with a digit, and no name in a formula does; write"
         } else if !name.chars().all(sign) {

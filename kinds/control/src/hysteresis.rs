@@ -17,8 +17,9 @@ const INFO: Kind = Kind {
     doc: "True from when 'in' is above 'rises_above' until it is below 'falls_below', and then \
           false until it is above 'rises_above' again: the thermionic trigger of O. H. Schmitt, \
           1938. In between, limits included, it stays what it is. Until 'in' has left that band \
-          once, and before the first value, it says 'initial'. Both limits have the unit of 'in'. \
-          Set while it runs, they are those of the next cycle; in the band it stays what it is.",
+          once, and before the first value, it writes 'initial'. Both limits have the unit of \
+          'in'. Set while it runs, they are those of the next cycle; in the band it stays what it \
+          is.",
     ports: &[
         Port::input("in", "What is compared.", Real::TYPE),
         Port::output("out", "Whether it is high.", Flag::TYPE),
@@ -32,7 +33,7 @@ const INFO: Kind = Kind {
             .such_as("75")
             .doc("Below this it becomes false; not above 'rises_above'.")
             .tunable(),
-        Parameter::new("initial", ParameterType::Bool).or("false").doc("What it says at first."),
+        Parameter::new("initial", ParameterType::Bool).or("false").doc("What it writes at first."),
     ],
     signals: &[],
 };

@@ -20,9 +20,9 @@ const INFO: Kind = Kind {
           comes back at once when 'in' turns: it does not wind up. The area of a cycle is what \
           'method' takes for it: 'forward' the value of the cycle before (Euler), 'backward' that \
           of this cycle, 'trapezoid' the mean of both (Tustin; as \
-          scipy.integrate.cumulative_trapezoid). 'forward' and 'trapezoid' begin at 'initial' \
-          with the first value, 'backward' with its first area. Lost periods count: the area is \
-          over all the time since the cycle before. Before the first value it says 'initial'. Set \
+          scipy.integrate.cumulative_trapezoid). 'forward' and 'trapezoid' begin at 'initial' with \
+          the first value, 'backward' with its first area. Lost periods count: the area is over \
+          all the time since the cycle before. Before the first value it writes 'initial'. Set \
           while it runs, 'gain' is that of the areas to come, new limits cut the sum at once, and \
           'initial' waits for the next reset.",
     ports: &[
@@ -41,10 +41,13 @@ const INFO: Kind = Kind {
             .tunable(),
         Parameter::new("initial", ANY)
             .or("0")
-            .doc("Where it begins, in the unit of 'out'.")
+            .doc("Value at the start, in the unit of 'out'.")
             .tunable(),
-        Parameter::new("min", ANY).or("-1e12").doc("Never below, in the unit of 'out'.").tunable(),
-        Parameter::new("max", ANY).or("1e12").doc("Never above, in the unit of 'out'.").tunable(),
+        Parameter::new("min", ANY).or("-1e12").doc("Least value, in the unit of 'out'.").tunable(),
+        Parameter::new("max", ANY)
+            .or("1e12")
+            .doc("Greatest value, in the unit of 'out'.")
+            .tunable(),
     ],
     signals: &[],
 };

@@ -25,13 +25,14 @@ const fn number(name: &'static str, least: f64, default: &'static str) -> Parame
 const INFO: Kind = Kind {
     name: "limiter",
     runs_in: RunsIn::Realtime,
-    doc: "Follows its input from min to max, no faster than rate_max, and changes that no faster \
-          than acceleration_max. It brakes in time: it stops at an input that rests and does not \
-          go past it, but with acceleration_max it goes past one that comes towards it, and \
-          returns. It begins at 'initial', at rest, and stays there until its input was written. A \
-          lost period is not made up for, and a graph that stops changes nothing. Limits set while \
-          it runs bump nothing: an output past new ones comes back no faster than rate_max and \
-          acceleration_max, and with a lower acceleration_max it may go past its input once.",
+    doc: "Follows its input between min and max: 'out' changes no faster than rate_max, and its \
+          rate changes no faster than acceleration_max. It brakes in time: it stops at an input \
+          that rests and does not go past it, but with acceleration_max it goes past one that \
+          comes towards it, and returns. It begins at 'initial', at rest, and stays there until \
+          its input was written. A lost period is not made up for, and a graph that stops changes \
+          nothing. Limits set while it runs cause no jump: an output past new ones comes back no \
+          faster than rate_max and acceleration_max, and with a lower acceleration_max it may go \
+          past its input once.",
     ports: &[
         Port::input("in", "What it follows.", Real::TYPE),
         Port::output("out", "The same within the limits.", Real::TYPE).unit(Unit::As("in")),
@@ -40,9 +41,9 @@ const INFO: Kind = Kind {
     parameters: &[
         number("min", -1e12, "-1e12").doc("Least output, in the unit of in.").tunable(),
         number("max", -1e12, "1e12").doc("Greatest output, in the unit of in.").tunable(),
-        number("rate_max", 1e-9, "1e12").doc("Greatest change per s; 1e12: any.").tunable(),
+        number("rate_max", 1e-9, "1e12").doc("Greatest change per s; 1e12: no limit.").tunable(),
         number("acceleration_max", 1e-9, "1e12")
-            .doc("Greatest change of that per s2; 1e12: any.")
+            .doc("Greatest change of the rate, per s2; 1e12: no limit.")
             .tunable(),
         number("initial", -1e12, "0").doc("First output, from min to max, in the unit of in."),
     ],

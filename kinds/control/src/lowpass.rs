@@ -18,24 +18,24 @@ const INFO: Kind = Kind {
     runs_in: RunsIn::Realtime,
     doc: "A Butterworth low-pass (S. Butterworth, On the Theory of Filter Amplifiers, 1930), made \
           discrete by the bilinear transform so that at 'cutoff_hz' it passes 1/sqrt(2), 3 dB \
-          less, exactly; as scipy.signal.butter makes it. A constant passes as it is. It takes \
-          one step in every cycle, with the newest value, whether or not periods were lost. \
-          Before the first value it says nothing. 'cutoff_hz' must be below half of the cycles \
-          per second, and no lower than 1e-5 of them, with 'order: 1' 1e-9. It may be set while \
-          it runs: the answer goes on from where it is.",
+          less, exactly; as scipy.signal.butter makes it. A constant passes as it is. It takes one \
+          step in every cycle, with the newest value, whether or not periods were lost. Before the \
+          first value it writes nothing. 'cutoff_hz' must be below half of the cycles per second, \
+          and no lower than 1e-5 of them, with 'order: 1' 1e-9. It may be set while it runs: the \
+          answer goes on from where it is.",
     ports: &[
         Port::input("in", "What to smooth.", Real::TYPE),
-        Port::output("out", "What is slow in it.", Real::TYPE).unit(Unit::As("in")),
+        Port::output("out", "The smoothed value.", Real::TYPE).unit(Unit::As("in")),
     ],
     parameters: &[
         Parameter::new("cutoff_hz", ParameterType::Number { min: 1e-6, max: 1e6 })
             .such_as("20")
             .unit("Hz")
-            .doc("Of what is faster, less than 1/sqrt(2) passes.")
+            .doc("Of all that is faster, less than 1/sqrt(2) passes.")
             .tunable(),
-        Parameter::new("order", ParameterType::Integer { min: 1, max: 4 })
-            .or("2")
-            .doc("Ten times faster, so many times 20 dB less passes; and it answers later."),
+        Parameter::new("order", ParameterType::Integer { min: 1, max: 4 }).or("2").doc(
+            "At ten times the cutoff 20 dB less passes for each order; a higher order delays more.",
+        ),
         INITIAL,
     ],
     signals: &[],

@@ -18,9 +18,9 @@ const INFO: Kind = Kind {
           ('waits_for: any'), or all are ('all'). Before an actuator write 'all': then the guard \
           there sees the silence of each of them, where with 'any' one that goes on hides the \
           others, and their last values stand. 'any' is for a message to look at, or whose numbers \
-          come at different times. What was never written is 0. A number that is no whole one, or \
-          past the limits of its type, becomes the nearest that the type holds; whole numbers are \
-          exact to 2^53; one past the limits of an f32 is a fault.",
+          come at different times. What was never written is 0. A number that is not a whole one, \
+          or past the limits of its type, becomes the nearest that the type holds; whole numbers \
+          are exact to 2^53; one past the limits of an f32 is a fault.",
     ports: &[
         Port::input("field", "A number or flag of the message.", &NAMED_MESSAGE)
             .form(Form::Fields("message")),

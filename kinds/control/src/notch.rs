@@ -21,19 +21,19 @@ const INFO: Kind = Kind {
           Introduction to Signal Processing, 1996, 8.2 and 11.3; as scipy.signal.iirnotch makes \
           it. Complete, it passes 1/sqrt(2), 3 dB less, at both ends of a band whose width is \
           frequency_hz / q, and nothing in its middle. A constant passes as it is. It takes one \
-          step in every cycle, with the newest value, whether or not periods were lost. Before \
-          the first value it says nothing. 'frequency_hz' and the width of the band must be below \
+          step in every cycle, with the newest value, whether or not periods were lost. Before the \
+          first value it writes nothing. 'frequency_hz' and the width of the band must be below \
           half of the cycles per second, 'frequency_hz' no lower than 1e-5 of them. All three \
           numbers may be set while it runs; a constant goes on passing as it is.",
     ports: &[
-        Port::input("in", "What has too much of a frequency.", Real::TYPE),
+        Port::input("in", "What to filter.", Real::TYPE),
         Port::output("out", "The same without it.", Real::TYPE).unit(Unit::As("in")),
     ],
     parameters: &[
         Parameter::new("frequency_hz", ParameterType::Number { min: 1e-6, max: 1e6 })
             .such_as("50")
             .unit("Hz")
-            .doc("What is taken out.")
+            .doc("The frequency that is taken out.")
             .tunable(),
         Parameter::new("q", ParameterType::Number { min: 0.1, max: 1000.0 })
             .or("2")

@@ -39,16 +39,17 @@ const INFO: Kind = Kind {
           integral of the error + kd times the filtered derivative + feed_forward, where the error \
           is setpoint - measured; out is limited to out_min..out_max, and in its rate while it is \
           enabled. Past a limit the integral is led back (anti-windup by back-calculation). While \
-          'enabled' is false it says 'manual', within out_min..out_max and at once, and its \
+          'enabled' is false it writes 'manual', within out_min..out_max and at once, and its \
           signals are 0. When it is enabled again it goes on from there without a bump, at \
           whatever error: the integral is set to what is missing. (With ki = 0 there is no \
           integral, and so a bump that only rate_max limits.) Enabled from the first cycle on, it \
           begins with an integral of zero. While it is enabled and not both of 'setpoint' and \
-          'measured' were ever written, it says disabled_output. While the graph stops it says \
+          'measured' were ever written, it writes disabled_output. While the graph stops it writes \
           disabled_output. A lost period is not made up for. Åström and Hägglund, Advanced PID \
           Control (2006), chapters 3 and 13.",
     ports: &[
-        Port::input("setpoint", "What 'measured' shall be.", Real::TYPE).unit(Unit::As("measured")),
+        Port::input("setpoint", "The wanted value of 'measured'.", Real::TYPE)
+            .unit(Unit::As("measured")),
         Port::input("measured", "What is controlled.", Real::TYPE),
         Port::input("feed_forward", "Is added to the output.", Real::TYPE)
             .optional()
@@ -72,14 +73,19 @@ const INFO: Kind = Kind {
             .such_as("2"),
         number("ki", -1e9, 1e9, "Integral gain: kp / Ti. 0: no integral.").or("0").unit("1/s"),
         number("kd", -1e9, 1e9, "Derivative gain: kp Td.").or("0").unit("s"),
-        number("derivative_filter_s", 0.0, 1e6, "Its time constant, often Td / 10; 0: no filter.")
-            .or("0")
-            .unit("s"),
+        number(
+            "derivative_filter_s",
+            0.0,
+            1e6,
+            "Time constant of the derivative's filter, often Td / 10; 0: no filter.",
+        )
+        .or("0")
+        .unit("s"),
         number(
             "setpoint_weight",
             0.0,
             1.0,
-            "How much kp sees of the setpoint; less overshoots less.",
+            "Part of the setpoint that kp uses; less of it overshoots less.",
         )
         .or("1"),
         Parameter::new("derivative_of", ParameterType::Choice(&["measured", "error"]))
@@ -87,7 +93,8 @@ const INFO: Kind = Kind {
             .doc("'measured': a step of the setpoint gives no impulse."),
         number("out_min", -1e12, 1e12, "Least output, in the unit of out.").or("-1e12"),
         number("out_max", -1e12, 1e12, "Greatest output, in the unit of out.").or("1e12"),
-        number("rate_max", 1e-9, NO_RATE, "Greatest change of out per s; 1e12: any.").or("1e12"),
+        number("rate_max", 1e-9, NO_RATE, "Greatest change of out per s; 1e12: no limit.")
+            .or("1e12"),
         number(
             "tracking_time_s",
             0.0,
@@ -99,7 +106,7 @@ const INFO: Kind = Kind {
         .unit("s"),
         number("disabled_output", -1e12, 1e12, "In the unit of out, from out_min to out_max.")
             .or("0"),
-        Parameter::new("unit", ParameterType::Text).or("").doc("What out is measured in."),
+        Parameter::new("unit", ParameterType::Text).or("").doc("Unit of out."),
     ],
     signals: &[
         Signal::new("error", "Setpoint less measured.", "", 1).unit_as("measured"),

@@ -33,7 +33,7 @@ const INFO: Kind = Kind {
             .or("false")
             .doc("Whether out stays in the range of 'to'.")
             .tunable(),
-        Parameter::new("unit", ParameterType::Text).or("").doc("What out is measured in."),
+        Parameter::new("unit", ParameterType::Text).or("").doc("Unit of out."),
     ],
     signals: &[],
 };

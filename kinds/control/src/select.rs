@@ -22,7 +22,7 @@ const INFO: Kind = Kind {
           and is counted. A Flag chooses the first (false) or the second (true). An index that was \
           never written is 0, and so is such an input. It does not smooth the step from one input \
           to another; put a limiter behind it where a machine would feel that. As the function MUX \
-          of IEC 61131-3, but that an index past the ends is no error.",
+          of IEC 61131-3, but that an index past the ends is not an error.",
     ports: &[
         Port::input("index", "The number of the input, from 0; or a Flag.", Real::TYPE),
         Port::output("out", "The input that was chosen.", Real::TYPE),

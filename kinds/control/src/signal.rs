@@ -25,7 +25,7 @@ const SHAPES: &[&str] = &["step", "sine", "square", "triangle", "sawtooth", "chi
 const INFO: Kind = Kind {
     name: "signal",
     runs_in: RunsIn::Realtime,
-    doc: "Says offset + amplitude times a shape, and before 'starts_after' the offset alone. \
+    doc: "Writes offset + amplitude times a shape, and before 'starts_after' the offset alone. \
           'step': 1. 'sine': begins at 0 and rises. 'square': 1 for duty_percent of a turn, then \
           -1. 'triangle': from -1 to 1 in half a turn and back. 'sawtooth': from -1 to 1 in a \
           turn. 'chirp': a sine that goes from frequency_hz to frequency_end_hz in 'sweep_time', \
@@ -34,46 +34,48 @@ const INFO: Kind = Kind {
           this seed. phase_deg is how far into its turn it begins. Time counts in whole ns from \
           the first cycle, lost periods included. A graph that stops changes nothing: what must \
           not move on then needs a limiter. Set while it runs, numbers act at once; with other \
-          frequencies it goes on from where it is in its turn, and a chirp sweeps on with the \
-          time that it has left.",
+          frequencies it goes on from where it is in its turn, and a chirp sweeps on with the time \
+          that it has left.",
     ports: &[Port::output("out", "The signal.", Real::TYPE).unit(Unit::Parameter("unit"))],
     parameters: &[
-        Parameter::new("shape", ParameterType::Choice(SHAPES)).such_as("sine").doc("See above."),
+        Parameter::new("shape", ParameterType::Choice(SHAPES))
+            .such_as("sine")
+            .doc("The shape, as described for the kind."),
         Parameter::new("amplitude", NUMBER).or("1").doc("In the unit of out.").tunable(),
         Parameter::new("offset", NUMBER).or("0").doc("In the unit of out.").tunable(),
         Parameter::new("frequency_hz", FREQUENCY)
             .or("1")
             .unit("Hz")
-            .doc("Turns per s, of a chirp at first; below half of 1 / period.")
+            .doc("Turns per s; of a chirp those at its start; below half of 1 / period.")
             .tunable(),
         Parameter::new("frequency_end_hz", FREQUENCY)
             .or("10")
             .unit("Hz")
-            .doc("Of a chirp at last.")
+            .doc("Turns per s at the end of a chirp.")
             .tunable(),
         Parameter::new("sweep", ParameterType::Choice(&["linear", "logarithmic"]))
             .or("linear")
-            .doc("How the frequency of a chirp goes: by the same difference, or factor, per s."),
+            .doc("How the frequency of a chirp changes: by the same difference, or factor, per s."),
         Parameter::new("sweep_time", ParameterType::Duration { min_ns: 1_000, max_ns: DAY_NS })
             .or("10s")
             .doc("How long a chirp is."),
         Parameter::new("phase_deg", ParameterType::Number { min: -360.0, max: 360.0 })
             .or("0")
             .unit("deg")
-            .doc("Where in its turn it begins; of sine, square, triangle, sawtooth, chirp.")
+            .doc("Where in its turn it begins; for sine, square, triangle, sawtooth, chirp.")
             .tunable(),
         Parameter::new("duty_percent", ParameterType::Number { min: 0.0, max: 100.0 })
             .or("50")
             .unit("percent")
-            .doc("How much of a turn a square is 1.")
+            .doc("Part of a turn in which a square is 1.")
             .tunable(),
         Parameter::new("starts_after", ParameterType::Duration { min_ns: 0, max_ns: DAY_NS })
             .or("0s")
-            .doc("From the first cycle."),
+            .doc("Time from the first cycle to the start of the shape."),
         Parameter::new("seed", ParameterType::Integer { min: 0, max: i64::MAX })
             .or("1")
-            .doc("Of the noise."),
-        Parameter::new("unit", ParameterType::Text).or("").doc("What out is measured in."),
+            .doc("Seed of the noise."),
+        Parameter::new("unit", ParameterType::Text).or("").doc("Unit of out."),
     ],
     signals: &[],
 };

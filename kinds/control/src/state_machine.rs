@@ -20,31 +20,32 @@ const PORTS_MAX: usize = 32;
 const INFO: Kind = Kind {
     name: "state_machine",
     runs_in: RunsIn::Realtime,
-    doc: "Is in one of its states. 'states' is a mapping such as {idle: {outputs: {torque: 0}, \
-          transitions: [{to: run, if: 'enable and abs(x) < 0.1', after: 100ms}]}, run: {...}}. \
-          'outputs' of a state gives each output and flag of the machine a formula of the inputs, \
-          as the kind 'expression' has them, evaluated in every cycle; what a state does not name \
-          is that of 'defaults'. A transition leads to a state when 'if' is not 0 and the state \
-          has lasted for 'after', or whichever of the two it has. In formulas 't' is the time in \
-          the state, s: 0 in the first cycle of it. In each cycle first the transitions of the \
-          state are asked, in their order, and the first that holds is taken; then the outputs of \
-          the state that it leads to are written. So there is one transition a cycle, and the \
-          first cycle begins in 'initial' and may leave it. A transition to its own state sets 't' \
-          to 0. Instead of transitions a state has 'end: true' (it stays), 'finish: true' (the \
-          graph stops in order; the outputs stand until then) or 'fault: text' (the core stops \
-          with that text, and the safe values of its actuators). The signal and the port 'state' \
-          are the number of the state, by the order in which the states stand in the spec, from 0. \
-          Another state that is entered is logged. \
-          An input that was never written is 0. A guard or an output that is not finite is a \
-          fault. At most 256 states, and 32 transitions of each. The flat subset of D. Harel, \
-          Statecharts: a visual formalism for complex systems (1987); the order of evaluation is \
-          that of IEC 61131-3, sequential function chart.",
+    doc: "A state machine, which is in one of its states. 'states' is a mapping such as {idle: \
+          {outputs: {torque: 0}, transitions: [{to: run, if: 'enable and abs(x) < 0.1', after: \
+          100ms}]}, run: {...}}. 'outputs' of a state gives each output and flag of the machine a \
+          formula of the inputs, as the kind 'expression' has them, evaluated in every cycle; what \
+          a state does not name is that of 'defaults'. A transition leads to a state when 'if' is \
+          not 0 and the state has lasted for 'after', or whichever of the two it has. In formulas \
+          't' is the time in the state, s: 0 in the first cycle of it. In each cycle first the \
+          transitions of the state are asked, in their order, and the first that holds is taken; \
+          then the outputs of the state that it leads to are written. So there is one transition a \
+          cycle, and the first cycle begins in 'initial' and may leave it. A transition to its own \
+          state sets 't' to 0. Instead of transitions a state has 'end: true' (it stays), 'finish: \
+          true' (the graph stops in order; the outputs stand until then) or 'fault: text' (the \
+          core stops with that text, and the safe values of its actuators). The signal and the \
+          port 'state' are the number of the state, by the order in which the states stand in the \
+          spec, from 0. Another state that is entered is logged. An input that was never written \
+          is 0. A guard or an output that is not finite is a fault. At most 256 states, and 32 \
+          transitions of each. The flat subset of D. Harel, Statecharts: a visual formalism for \
+          complex systems (1987); the order of evaluation is that of IEC 61131-3, sequential \
+          function chart.",
     ports: &[
         Port::input("input", "A number of the formulas; a Flag is 1 or 0.", Real::TYPE)
             .form(Form::Each("inputs")),
         Port::output("state", "The number of the state.", Real::TYPE).optional(),
-        Port::output("output", "What the state says.", Real::TYPE).form(Form::Each("outputs")),
-        Port::output("flag", "Whether what the state says is not 0.", Flag::TYPE)
+        Port::output("output", "A number that the state gives.", Real::TYPE)
+            .form(Form::Each("outputs")),
+        Port::output("flag", "Whether a formula of the state is not 0.", Flag::TYPE)
             .form(Form::Each("flags")),
     ],
     parameters: &[

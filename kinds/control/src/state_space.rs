@@ -34,8 +34,8 @@ const INFO: Kind = Kind {
           and by lost periods too, 999 of them at most, with the inputs of the cycle before. With \
           'time: discrete' the next state is a x + b u: one step in a cycle, whatever was lost. An \
           input that was never written is 0. The system may be unstable; a state that grows past \
-          all numbers is a fault. It is no actuator and has no safe value: to command the drive of \
-          a real machine, use a kind with an actuator port.",
+          all numbers is a fault. It is not an actuator and has no safe value: to command the \
+          drive of a real machine, use a kind with an actuator port.",
     ports: &[
         Port::input("in", "An input, named in 'inputs'.", Real::TYPE).form(Form::Each(INPUTS)),
         Port::output("out", "An output, named in 'outputs'.", Real::TYPE)
@@ -73,7 +73,7 @@ pub(crate) const NODE: NodeEntry = NodeEntry { kind: &INFO, make, safe: None };
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     let [inputs, outputs] = [INPUTS, OUTPUTS].map(|name| parameters.texts(name).len());
     if outputs == 0 {
-        return Err(fault!("outputs names none, expected 1 to {PORTS_MAX}; name what c gives"));
+        return Err(fault!("outputs is empty, expected 1 to {PORTS_MAX} names; name what c gives"));
     }
     let states = rows("a", parameters.yaml("a"))?.len();
     if !(1..=STATES_MAX).contains(&states) {

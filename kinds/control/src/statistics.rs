@@ -28,11 +28,11 @@ const INFO: Kind = Kind {
           window is full, of those there are. The deviation is that of the whole population: the \
           root of the mean square distance from the mean, divided by n and not by n - 1. Values \
           are added by B. P. Welford's method (1962), parts of a window joined by that of T. F. \
-          Chan, G. H. Golub and R. J. LeVeque (1979); nothing is ever subtracted from a sum, so \
-          no error stays when a value has left the window, and none grows. The window is kept in \
-          halves whose ends are summed backwards (M. van Herk, 1992), one value in each cycle: \
-          all cycles take the same work, however wide it is. Lost periods do not count. Before the \
-          first value it says nothing. Values past 1e150 have no square.",
+          Chan, G. H. Golub and R. J. LeVeque (1979); nothing is ever subtracted from a sum, so no \
+          error stays when a value has left the window, and none grows. The window is kept in \
+          halves whose ends are summed backwards (M. van Herk, 1992), one value in each cycle: all \
+          cycles take the same work, however wide it is. Lost periods do not count. Before the \
+          first value it writes nothing. Values past 1e150 have no square.",
     ports: &[
         Port::input("in", "What to look at.", Real::TYPE),
         Port::input("reset", "While it is true only the newest value counts.", Flag::TYPE)

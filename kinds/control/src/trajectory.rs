@@ -45,18 +45,18 @@ const INFO: Kind = Kind {
           Jerk-limited Real-time Trajectory Generation with Arbitrary Target States (2021), by \
           rsruckig.",
     ports: &[
-        Port::input("target", "Where to rest; without 'waypoints'.", Real::TYPE)
+        Port::input("target", "Position to move to; only without 'waypoints'.", Real::TYPE)
             .optional()
             .unit(Unit::As("position")),
         Port::output("position", "Where it is.", Real::TYPE).unit(Unit::Parameter("unit")),
         Port::output("velocity", "In the unit of position, per s.", Real::TYPE).optional(),
         Port::output("acceleration", "In the unit of position, per s2.", Real::TYPE).optional(),
-        Port::output("arrived", "Whether it rests where it was told.", Flag::TYPE).optional(),
+        Port::output("arrived", "Whether it rests at its target.", Flag::TYPE).optional(),
     ],
     parameters: &[
         Parameter::new("waypoints", PLACES)
             .or("[]")
-            .doc("Where to rest, one after the other, in the unit of position."),
+            .doc("Positions to move to, one after the other, in the unit of position."),
         Parameter::new("dwell", ParameterType::Duration { min_ns: 0, max_ns: DAY_NS })
             .or("0s")
             .doc("Rest in each waypoint, in whole periods."),
@@ -78,11 +78,11 @@ const INFO: Kind = Kind {
             .such_as("400")
             .doc("In the unit of position, per s3.")
             .tunable(),
-        Parameter::new("initial", PLACE).or("0").doc("Where it begins, in the unit of position."),
-        Parameter::new("unit", ParameterType::Text).or("").doc("What position is measured in."),
+        Parameter::new("initial", PLACE).or("0").doc("Position at the start."),
+        Parameter::new("unit", ParameterType::Text).or("").doc("Unit of position."),
     ],
     signals: &[
-        Signal::new("left_s", "Until it rests, if nothing changes.", "s", 1),
+        Signal::new("left_s", "Time until it rests, if nothing changes.", "s", 1),
         Signal::new("refused", "Cycles with the target too far away, or it too fast.", "", 1),
     ],
 };

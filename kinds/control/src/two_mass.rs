@@ -27,9 +27,9 @@ const INFO: Kind = Kind {
           System Design Guide, 4th ed., 16). It rings at sqrt(k (1 / J_m + 1 / J_l)) rad/s; with \
           the defaults, 40 Hz. Each cycle it goes on by a period in which both torques are held, \
           exactly, and by lost periods too, 999 of them at most; its outputs are where that ends. \
-          A positive load brakes a positive turn. The safe value 'off' is no torque: it runs out \
-          by its friction. At rest both sides are slower than 0.01 rad/s, and so they would stay \
-          if all that is in the shaft made them ring.",
+          A positive load brakes a positive turn. The safe value 'off' is not a torque: it runs \
+          out by its friction. At rest both sides are slower than 0.01 rad/s, and so they would \
+          stay if all that is in the shaft made them ring.",
     ports: &[
         Port::input("torque", "Torque of the motor.", Real::TYPE)
             .unit(Unit::Of("N m"))

@@ -14,13 +14,13 @@ const SILENT: usize = 0;
 const INFO: Kind = Kind {
     name: "watchdog",
     runs_in: RunsIn::Realtime,
-    doc: "Says whether a number still comes: 'alive' is false from when 'in' was silent for more \
-          than 'after'. With 'must: change' a number that is the same as before counts as \
-          silence: a sensor that hangs, a counter that stands. Before the first value time \
-          counts from the first cycle. Lost periods count as time. That it falls silent, and \
-          that it comes again, is logged. With 'on_silence: fault' the core stops instead, with \
-          a text that says how long it was silent; not while it stops anyway, as then others may \
-          be silent for good.",
+    doc: "Reports whether a number still comes: 'alive' is false from when 'in' was silent for \
+          more than 'after'. With 'must: change' a number that is the same as before counts as \
+          silence: a sensor that hangs, a counter that stands. Before the first value time counts \
+          from the first cycle. Lost periods count as time. That it falls silent, and that it \
+          comes again, is logged. With 'on_silence: fault' the core stops instead, with a text \
+          that says how long it was silent; not while it stops anyway, as then others may be \
+          silent for good.",
     ports: &[
         Port::input("in", "What must come.", Real::TYPE),
         Port::output("alive", "Whether it came in time.", Flag::TYPE).optional(),
@@ -31,13 +31,13 @@ const INFO: Kind = Kind {
             ParameterType::Duration { min_ns: 1_000, max_ns: 3_600_000_000_000 },
         )
         .such_as("100ms")
-        .doc("So long it may be silent."),
+        .doc("How long it may be silent."),
         Parameter::new("must", ParameterType::Choice(&["arrive", "change"]))
             .or("arrive")
-            .doc("What is no silence: any message, or only another number."),
+            .doc("What is not silence: any message, or only another number."),
         Parameter::new("on_silence", ParameterType::Choice(&["flag", "fault"]))
             .or("flag")
-            .doc("Whether 'alive' says it, or a fault stops the core."),
+            .doc("What silence does: 'alive' becomes false, or a fault stops the core."),
     ],
     signals: &[Signal::new("silent_s", "How long it has been silent.", "s", 1)],
 };

@@ -82,7 +82,7 @@ fn without(value: &Value) -> Option<Value> {
                 .map(|((key, value), hidden)| (key.clone(), hidden.unwrap_or(value.clone())));
             (!is_same).then(|| Value::Map(Arc::new(entries.collect())))
         }
-        Value::Stream(_) => Some(Value::text("(bytes to come)")),
+        Value::Stream(_) => Some(Value::text("(a stream)")),
         _ => None,
     }
 }
@@ -131,12 +131,12 @@ mod tests {
     fn a_packet_is_shown_as_far_as_it_can_be() {
         let stream = Value::Stream(Stream::new(futures_util::stream::empty()));
         let packet = Value::map([("body", stream), ("cookie", Value::text("x"))]);
-        assert_eq!(show(&flow(), &packet), r#"{"body":"(bytes to come)","cookie":"***"}"#);
+        assert_eq!(show(&flow(), &packet), r#"{"body":"(a stream)","cookie":"***"}"#);
         let long = show(&flow(), &Value::text("ä".repeat(SHOWN_MAX)));
         assert!(long.starts_with("\"ää") && long.ends_with("ä…"), "{long}");
         assert!(long.len() <= SHOWN_MAX + "…".len());
         let malformed = show(&flow(), &Value::Document(Arc::new(MalformedRequest)));
-        assert_eq!(malformed, "(not shown: the body is no JSON)");
+        assert_eq!(malformed, "(not shown: the body is not JSON)");
         let poor = flow();
         poor.allow(1);
         let costly = show(&poor, &Value::text("x".repeat(SHOWN_MAX)));

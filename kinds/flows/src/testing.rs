@@ -29,7 +29,7 @@ impl Document for MalformedRequest {
         match name {
             "path" => Ok(Value::text("/x")),
             "query" => Ok(Value::map([("a", Value::text("1"))])),
-            _ => Err(Error::new("the body is no JSON").with_status(400)),
+            _ => Err(Error::new("the body is not JSON").with_status(400)),
         }
     }
     fn names(&self) -> &[ByteString] {

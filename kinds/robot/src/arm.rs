@@ -95,13 +95,13 @@ fn of_file(path: &Path, margins: Margins) -> Result<(KinematicChain, Solver), Fa
     let shown = path.display();
     let bytes = file::read(path, URDF_BYTES_MAX)
         .map_err(|error| fault!("{shown}: {error}; give a URDF file in 'arm'"))?;
-    let text = String::from_utf8(bytes).map_err(|_| fault!("{shown}: is no text (UTF-8)"))?;
+    let text = String::from_utf8(bytes).map_err(|_| fault!("{shown}: is not text (UTF-8)"))?;
     of_text(&text, margins).map_err(|error| fault!("{shown}: {error}"))
 }
 
 fn of_text(text: &str, margins: Margins) -> Result<(KinematicChain, Solver), Fault> {
     let robot = urdf_rs::read_from_string(text).map_err(|error| {
-        fault!("is no URDF ({error}); expected '<robot>' with links and joints, and its end")
+        fault!("is not a URDF ({error}); expected '<robot>' with links and joints, and its end")
     })?;
     let chain = KinematicChain::of(&robot)?;
     let solver = Solver::new(chain.geometry()?, chain.limits, margins);
@@ -213,7 +213,9 @@ impl KinematicChain {
             let away = axis(joint).cross(centre - point(joint)).length();
             demand(
                 away < TOLERANCE,
-                &format!("{name} passes the wrist centre at {away:.6} m; the wrist is no sphere"),
+                &format!(
+                    "{name} passes the wrist centre at {away:.6} m; the wrist is not a sphere"
+                ),
             )?;
         }
         // Directions point outwards: to the wrist, to the flange.

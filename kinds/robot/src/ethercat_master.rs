@@ -60,7 +60,7 @@ pub const INFO: Kind = Kind {
         Parameter::new("lost_frames_max", ParameterType::Integer { min: 0, max: 100 })
             .or("5")
             .unit("cycles")
-            .doc("Cycles in a row without a frame from the drives that are still borne."),
+            .doc("Cycles in a row without a frame from the drives that are tolerated."),
         Parameter::new("startup_ms", ParameterType::Number { min: 10.0, max: 60_000.0 })
             .or("5000")
             .unit("ms")
@@ -185,15 +185,15 @@ impl Master {
         io.signal(ROUND_TRIP)[0] = f64::from(self.index.wrapping_sub(view.index()));
         if counter != WORKING_COUNTER_EXPECTED && !cycle.stopping {
             return Err(fault!(
-                "working counter {counter}, expected {WORKING_COUNTER_EXPECTED} (3 per \
-                 drive): a drive did not take part; check bus and drives"
+                "working counter {counter}, expected {WORKING_COUNTER_EXPECTED} (3 per drive): a \
+                 drive did not answer; check bus and drives"
             ));
         }
         for drive in 0..DRIVES {
             let report = view.report(drive);
             self.states[drive] = DriveState::from_status(report.status).ok_or_else(|| {
                 fault!(
-                    "drive {}: status word {:#06x} is no state of CiA 402",
+                    "drive {}: status word {:#06x} is not a state of CiA 402",
                     drive + 1,
                     report.status
                 )

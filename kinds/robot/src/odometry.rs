@@ -17,21 +17,25 @@ const OUT: usize = 1;
 pub const INFO: Kind = Kind {
     name: "odometry",
     runs_in: RunsIn::Realtime,
-    doc: "Adds up where a base on a left and a right wheel goes, along an exact arc from each \
-          cycle to the next: of what comes in it looks at 'wheel_position_rad' and \
-          'wheel_velocity_rad_per_s' alone. As far as the wheels had turned in the first message, \
-          it stands at 'start_m'. Wheels that slip, and a radius or track that is not quite that \
-          of the base, make it drift: no limit holds that. Lost messages cost an arc for what was \
-          several; wheels that begin again at zero are taken for wheels that went back. Radius and \
-          track may be set while it runs, for the way from there on.",
+    doc: "Computes where a base with a left and a right wheel is, from the turns of its wheels: \
+          along an exact arc from each cycle to the next. It uses only 'wheel_position_rad' and \
+          'wheel_velocity_rad_per_s'. At the first message the base is at 'start_m'. It drifts, \
+          without a limit, if wheels slip, or if radius or track differ from those of the base. \
+          After lost messages one arc stands for several; wheels that start again at zero look \
+          like wheels that turned back. Radius and track may be set while it runs, for the way \
+          from there on.",
     ports: &[
-        Port::input("wheels", "What the base says of its wheels.", BaseState::TYPE),
-        Port::output("out", "Where it should be, and how fast; in every cycle.", BaseState::TYPE),
+        Port::input("wheels", "The turns of the base's wheels.", BaseState::TYPE),
+        Port::output(
+            "out",
+            "Computed place and speed of the base, in every cycle.",
+            BaseState::TYPE,
+        ),
     ],
     parameters: &[wheels::RADIUS_M, wheels::TRACK_M, planar::START_M, planar::START_TURN_RAD],
     signals: &[
-        Signal::new("position_m", "Where it should be: x and y.", "m", 2),
-        Signal::new("turn_rad", "How it should be turned.", "rad", 1),
+        Signal::new("position_m", "Computed place: x and y.", "m", 2),
+        Signal::new("turn_rad", "Computed direction; 0 is along x.", "rad", 1),
     ],
 };
 

@@ -41,17 +41,18 @@ pub const INFO: Kind = Kind {
     runs_in: RunsIn::Realtime,
     doc: "Drives along straight lines from point to point by pure pursuit: to a goal that is \
           'lookahead_m' farther on than the nearest place of the path, so it cuts corners by less \
-          than that. It goes on where it left the path, not where the path happens to be near. A \
-          goal beside or behind it makes it turn where it stands. It brakes before the end, and \
-          is there within 'tolerance_m'. Without a place, and with 'ranges' linked but silent so \
-          far, it stands. It knows no obstacle: it slows down where its sensors see one, turns to \
-          where its path leads, and stands if that is there. It only aims: link a \
-          'twist_limiter' behind it. Its numbers may be set while it runs; they act at once.",
+          than that. It goes on where it left the path, even if another part of the path is \
+          nearer. If the goal is beside or behind it, it turns on the spot. It brakes before the \
+          end, and arrives within 'tolerance_m'. It stands still until the first message at \
+          'pose', and at 'ranges' if that is linked. It does not avoid obstacles: it slows down if \
+          its sensors see one, and stops in front of one. It does not limit its acceleration: link \
+          a 'twist_limiter' behind it. Its numbers may be set while it runs; they act at once.",
     ports: &[
-        Port::input("pose", "Where it is.", BaseState::TYPE),
-        Port::input("ranges", "How far it can see.", Ranges::TYPE).optional(),
+        Port::input("pose", "Place and speed of the base.", BaseState::TYPE),
+        Port::input("ranges", "Free distances that its sensors measure.", Ranges::TYPE).optional(),
         Port::output("out", "How fast to move and turn, in every cycle.", TwistTarget::TYPE),
-        Port::output("progress", "How far it is, in every cycle.", PathProgress::TYPE).optional(),
+        Port::output("progress", "Progress on the path, in every cycle.", PathProgress::TYPE)
+            .optional(),
         Port::output("points", "The path, in every cycle.", PathPoints::TYPE).optional(),
     ],
     parameters: &[
@@ -62,18 +63,47 @@ pub const INFO: Kind = Kind {
             .or("false")
             .doc("Whether it goes on from the last point to the first."),
         number("speed_m_per_s", "Speed on the path.", "m/s", (1e-3, 100.0), "0.4").tunable(),
-        number("lookahead_m", "To its goal.", "m", (1e-2, 100.0), "0.4").tunable(),
-        number("deceleration_m_per_s2", "To the end.", "m/s2", (1e-3, 100.0), "0.3").tunable(),
-        number("turn_speed_rad_per_s", "Greatest.", "rad/s", (1e-3, 100.0), "1").tunable(),
-        number("tolerance_m", "So near to the end it is there.", "m", (1e-3, 10.0), "0.05")
+        number("lookahead_m", "Distance to the goal on the path.", "m", (1e-2, 100.0), "0.4")
             .tunable(),
-        number("slow_m", "What is nearer slows it down.", "m", (1e-2, 1000.0), "0.8").tunable(),
-        number("stop_m", "So near ahead it stands.", "m", (0.0, 1000.0), "0.15").tunable(),
+        number(
+            "deceleration_m_per_s2",
+            "With which it brakes at the end.",
+            "m/s2",
+            (1e-3, 100.0),
+            "0.3",
+        )
+        .tunable(),
+        number("turn_speed_rad_per_s", "Greatest speed of turn.", "rad/s", (1e-3, 100.0), "1")
+            .tunable(),
+        number(
+            "tolerance_m",
+            "Distance to the end at which it has arrived.",
+            "m",
+            (1e-3, 10.0),
+            "0.05",
+        )
+        .tunable(),
+        number(
+            "slow_m",
+            "It slows down if an obstacle is nearer than this.",
+            "m",
+            (1e-2, 1000.0),
+            "0.8",
+        )
+        .tunable(),
+        number(
+            "stop_m",
+            "It stops if an obstacle ahead is nearer than this.",
+            "m",
+            (0.0, 1000.0),
+            "0.15",
+        )
+        .tunable(),
     ],
     signals: &[
-        Signal::new("goal_m", "Where to it drives: x and y.", "m", 2),
-        Signal::new("off_m", "From the nearest place of the path.", "m", 1),
-        Signal::new("left_m", "Along the path to its last point.", "m", 1),
+        Signal::new("goal_m", "The goal: x and y.", "m", 2),
+        Signal::new("off_m", "Distance to the nearest place of the path.", "m", 1),
+        Signal::new("left_m", "Distance along the path to its last point.", "m", 1),
         Signal {
             labels: &["waits", "drives", "slowed", "arrived"],
             ..Signal::new("state", "What it does.", "", 1)
@@ -113,7 +143,7 @@ impl Pursuit {
         let number = |name| parameters.number(name);
         let (slow_m, stop_m) = (number("slow_m"), number("stop_m"));
         if slow_m <= stop_m {
-            let text = fault!("slow_m {slow_m} is no more than stop_m {stop_m}; raise slow_m");
+            let text = fault!("slow_m {slow_m} is not more than stop_m {stop_m}; raise slow_m");
             return Err(text.at(parameters.span("slow_m")));
         }
         let (lookahead_m, tolerance_m) = (number("lookahead_m"), number("tolerance_m"));

@@ -76,9 +76,9 @@ pub const INFO: Kind = Kind {
           Stops at corners; passes where direction, curvature and rate of turn agree. Lost cycles \
           make no jump: from one cycle to the next the target moves as the limits allow in one \
           period. While there is no feedback the path slows down as for a pause. After lost \
-          cycles, in which the drives have come to a stop, it begins at a standstill, as after \
-          a pause. Stops the graph when the arm is further from its target than allowed, and when \
-          all laps are done. Every path is tried on the arm before the first cycle. People may \
+          cycles, in which the drives have come to a stop, it begins at a standstill, as after a \
+          pause. Stops the graph when the arm is further from its target than allowed, and when \
+          all laps are done. Every path is tried on the arm before the first cycle. Users may \
           choose another path, pause and go on, if 'command' is linked.",
     ports: &[
         Port::input("feedback", "What the drives report, to watch them by.", AxisFeedback::TYPE),
@@ -91,8 +91,8 @@ pub const INFO: Kind = Kind {
             optional: true,
             ..Port::input(
                 "command",
-                "What people ask for: another path, a pause, to go on. What makes no sense is \
-                  counted and ignored.",
+                "Commands of users: another path, pause, go on. A command that cannot be carried \
+                 out is counted and ignored.",
                 PlannerCommand::TYPE,
             )
         },
@@ -101,8 +101,8 @@ pub const INFO: Kind = Kind {
         Parameter::new("path", ParameterType::Path)
             .doc("Waypoints: .csv, or G-code in .gcode, .nc or .ngc."),
         Parameter::new("other_paths", ParameterType::Paths { max: OTHER_PATHS_MAX }).or("[]").doc(
-            "Paths that people may choose: after the lap under way the tool goes home and takes \
-             the other path. 'path' has number 0, these begin at 1.",
+            "Paths that users may choose: after the lap under way the tool goes home and takes the \
+             other path. 'path' has number 0, these begin at 1.",
         ),
         arm::ARM,
         arm::HOME_DEG,
@@ -172,7 +172,7 @@ pub const INFO: Kind = Kind {
                 1,
             )
         },
-        Signal::new("commands_ignored", "Commands that asked for nothing that can be done.", "", 1),
+        Signal::new("commands_ignored", "Commands that could not be carried out.", "", 1),
     ],
 };
 

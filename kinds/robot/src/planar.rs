@@ -18,14 +18,14 @@ pub(crate) const START_M: Parameter = Parameter::new(
 )
 .or("[0, 0]")
 .unit("m")
-.doc("Where it begins: x and y.");
+.doc("Place at the start: x and y.");
 
 /// Parameter: how it is turned there.
 pub(crate) const START_TURN_RAD: Parameter =
     Parameter::new("start_turn_rad", ParameterType::Number { min: -TAU, max: TAU })
         .or("0")
         .unit("rad")
-        .doc("How it is turned when it begins: 0 is along x, a quarter of a turn along y.");
+        .doc("Direction at the start: 0 is along x, a quarter of a turn along y.");
 
 /// Where something is, and how it is turned.
 #[derive(Clone, Copy, Debug, PartialEq)]

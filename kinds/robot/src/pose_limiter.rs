@@ -23,15 +23,15 @@ const REFUSED: usize = 2;
 pub const INFO: Kind = Kind {
     name: "pose_limiter",
     runs_in: RunsIn::Realtime,
-    doc: "Goes straight to the last pose that it was told, limited in speed and acceleration, and \
-          says every cycle where the flange shall be: at home until it is told anything. Without \
-          a new pose for 'hold_after' it brakes and holds its place. A pose that is outside the \
-          floor and the box, or out of the arm's reach, is counted and not taken. Speeds may be \
-          set while it runs; past a new one it brakes. Not so accelerations: with a lower one it \
-          could no longer stop in front of the floor. For targets that \
+    doc: "Moves straight to the last pose that it got, limited in speed and acceleration, and \
+          gives the target of the flange in every cycle. Until the first pose it stays at home. \
+          Without a new pose for 'hold_after' it brakes and holds its place. A pose that is \
+          outside the floor and the box, or out of the arm's reach, is counted and ignored. Speeds \
+          may be set while it runs; if it is faster than a new one, it brakes. Accelerations may \
+          not: with a lower one it could no longer stop in front of the floor. For targets that \
           come from another host, or from a service.",
     ports: &[
-        Port::input("in", "Where the flange shall go.", CartesianTarget::TYPE),
+        Port::input("in", "Target pose of the flange.", CartesianTarget::TYPE),
         Port::output("out", "Where it shall be at the end of this cycle.", CartesianTarget::TYPE),
     ],
     parameters: &[
@@ -55,7 +55,7 @@ pub const INFO: Kind = Kind {
         ),
         number(
             "near_mm",
-            "The feedback answers a pose once the target is so near to it, and none before.",
+            "The feedback says that a pose is reached once the target is this near to it.",
             "mm",
             (0.001, 10_000.0),
             "30",
@@ -66,13 +66,13 @@ pub const INFO: Kind = Kind {
             ParameterType::Duration { min_ns: 1_000_000, max_ns: 10_000_000_000 },
         )
         .or("100ms")
-        .doc("Without a new pose for so long it brakes and holds its place."),
+        .doc("Without a new pose for this long it brakes and holds its place."),
     ],
     signals: &[
-        Signal::new("behind_m", "From the target to the pose that it was told.", "m", 1),
+        Signal::new("behind_m", "Distance from the target to the last pose that it got.", "m", 1),
         Signal {
             labels: &["no", "yes"],
-            ..Signal::new("holds", "Whether it has nothing to go to.", "", 1)
+            ..Signal::new("holds", "Whether it has no pose to go to.", "", 1)
         },
         Signal::new("refused", "Poses that the arm must not or cannot take.", "", 1),
     ],

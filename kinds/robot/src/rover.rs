@@ -39,20 +39,20 @@ const HALVINGS: u32 = 40;
 pub const INFO: Kind = Kind {
     name: "rover",
     runs_in: RunsIn::Realtime,
-    doc: "A simulated round base on a left and a right wheel, on a plane with a fence and round \
+    doc: "A simulated round base with a left and a right wheel, on a plane with a fence and round \
           obstacles: the machine. As a 'wheeled_base' it obeys the x and the turn around z of a \
           twist, and each wheel has a greatest speed and acceleration. It never enters an \
           obstacle: at contact it stands, and can turn. Three sensors on its rim look ahead, and \
-          30 degrees to the left and to the right of that. What its wheels slip is missing in its \
-          way, not in their turns. Where numbers are set while it runs it stays where it is, and \
-          its wheels turn as fast as they did. 'out' tells where it truly is: who shall not know \
-          that looks at the wheels alone, as 'odometry' does.",
+          30 degrees to the left and to the right of that. Slip shortens its way, not the turns of \
+          its wheels. Where numbers are set while it runs it stays where it is, and its wheels \
+          turn as fast as they did. 'out' has its true place; a node that must not know it uses \
+          the wheels alone, as 'odometry' does.",
     ports: &[
         Port {
             safe: &[SafeValue { name: "stand", doc: "At rest: the wheels brake." }],
-            ..Port::input("in", "How fast it shall move and turn.", TwistTarget::TYPE)
+            ..Port::input("in", "Target speeds of the movement and the turn.", TwistTarget::TYPE)
         },
-        Port::output("out", "Where it is, and how its wheels turn.", BaseState::TYPE).optional(),
+        Port::output("out", "Its place, and the turns of its wheels.", BaseState::TYPE).optional(),
         Port::output("ranges", "What the three sensors see, from its rim.", Ranges::TYPE)
             .optional(),
         Port::output("bumped", "Whether something touches it.", Flag::TYPE).optional(),
@@ -75,14 +75,14 @@ pub const INFO: Kind = Kind {
         Parameter::new("range_max_m", ParameterType::Number { min: 0.01, max: 1000.0 })
             .or("3")
             .unit("m")
-            .doc("What is farther away than this the sensors do not see: they say this.")
+            .doc("Range of the sensors: for everything farther away they report this.")
             .tunable(),
         Parameter::new(
             "slip",
             ParameterType::Numbers { count_min: 2, count_max: 2, min: -0.5, max: 0.5 },
         )
         .or("[0, 0]")
-        .doc("Part of the turn of the left and the right wheel that moves nothing: 0.01 is 1 %."),
+        .doc("Slip of the left and the right wheel: 0.01 is 1 %."),
     ],
     signals: &[
         Signal::new("position_m", "Where it is: x and y.", "m", 2),

@@ -35,18 +35,18 @@ const fn number(
 pub const INFO: Kind = Kind {
     name: "twist_limiter",
     runs_in: RunsIn::Realtime,
-    doc: "Moves and turns as it was told last, and says every cycle how fast: limited in speed, \
-          acceleration and jerk, those of the movement and those of the turn each as the length of \
-          the vector along or around x, y and z, seen from the machine itself. A faster target \
-          keeps its direction and loses its speed. Movement and turn change independently. Without \
-          a new target for 'brake_after', and while the graph stops, it brakes within these \
-          limits until it stands. A target with a number that is not finite, or so great that its \
-          square is not, is counted and not taken. Limits set while it runs bump nothing: past a \
-          new one it slows down within the others. For targets that come from ROS, from another \
-          host, or from a service.",
+    doc: "Limits how fast a machine moves and turns: in every cycle it gives the last target, \
+          limited in speed, acceleration and jerk. Movement and turn have limits of their own, for \
+          the length of the vector along or around x, y and z, seen from the machine itself. A \
+          faster target keeps its direction and loses its speed. Movement and turn change \
+          independently. Without a new target for 'brake_after', and while the graph stops, it \
+          brakes within these limits until it stands. A target with a number that is not finite, \
+          or so great that its square is not, is counted and ignored. Limits set while it runs \
+          cause no jump: past a new one it slows down within the others. For targets that come \
+          from ROS, from another host, or from a service.",
     ports: &[
-        Port::input("in", "How fast it shall move and turn.", TwistTarget::TYPE),
-        Port::output("out", "How fast it shall in this cycle.", TwistTarget::TYPE),
+        Port::input("in", "Target speeds of the movement and the turn.", TwistTarget::TYPE),
+        Port::output("out", "Limited speeds for this cycle.", TwistTarget::TYPE),
     ],
     parameters: &[
         number("speed_m_per_s", "Greatest speed.", "m/s", "0.5"),
@@ -54,22 +54,32 @@ pub const INFO: Kind = Kind {
         number("jerk_m_per_s3", "Greatest change of the acceleration.", "m/s3", "10"),
         number("turn_speed_rad_per_s", "Greatest speed of turn.", "rad/s", "1"),
         number("turn_acceleration_rad_per_s2", "Greatest acceleration of turn.", "rad/s2", "2"),
-        number("turn_jerk_rad_per_s3", "Greatest change of that.", "rad/s3", "20"),
+        number(
+            "turn_jerk_rad_per_s3",
+            "Greatest change of the acceleration of turn.",
+            "rad/s3",
+            "20",
+        ),
         Parameter::new(
             "brake_after",
             ParameterType::Duration { min_ns: 1_000_000, max_ns: 10_000_000_000 },
         )
         .or("200ms")
-        .doc("Without a new target for so long it brakes."),
+        .doc("Without a new target for this long it brakes."),
     ],
     signals: &[
-        Signal::new("behind_m_per_s", "From how fast it moves to the target.", "m/s", 1),
-        Signal::new("turn_behind_rad_per_s", "From how fast it turns to the target.", "rad/s", 1),
+        Signal::new("behind_m_per_s", "Difference of its speed to the target.", "m/s", 1),
+        Signal::new(
+            "turn_behind_rad_per_s",
+            "Difference of its speed of turn to the target.",
+            "rad/s",
+            1,
+        ),
         Signal {
             labels: &["no", "yes"],
             ..Signal::new("brakes", "Whether it has no target, and brakes or stands.", "", 1)
         },
-        Signal::new("refused", "Targets with numbers that nothing can be.", "", 1),
+        Signal::new("refused", "Targets with numbers that are not finite, or too great.", "", 1),
     ],
 };
 

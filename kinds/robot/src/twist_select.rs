@@ -14,14 +14,18 @@ const IS_MANUAL: usize = 3;
 pub const INFO: Kind = Kind {
     name: "twist_select",
     runs_in: RunsIn::Realtime,
-    doc: "Passes on how fast to move and turn: what comes to 'manual', and after nothing has come \
-          there for 'manual_for', what comes to 'in'. In between it is silent when people are: \
-          it makes no target up and sends none twice, so that a 'twist_limiter' behind it brakes \
-          when they stop to speak. It looks at no number: the limiter does.",
+    doc: "Passes on targets of speed: those at 'manual' and, after none has come there for \
+          'manual_for', those at 'in'. It sends only what comes, and nothing twice: when manual \
+          targets stop, it is silent until 'manual_for' is over, and a 'twist_limiter' behind it \
+          brakes. It does not check the numbers: the limiter does.",
     ports: &[
-        Port::input("in", "What the program wants.", TwistTarget::TYPE),
-        Port::input("manual", "What people want.", TwistTarget::TYPE).optional(),
-        Port::output("out", "What was taken, in the cycle in which it came.", TwistTarget::TYPE),
+        Port::input("in", "Targets of the program.", TwistTarget::TYPE),
+        Port::input("manual", "Targets of people.", TwistTarget::TYPE).optional(),
+        Port::output(
+            "out",
+            "The target that is passed on, in the cycle in which it came.",
+            TwistTarget::TYPE,
+        ),
         Port::output("is_manual", "Whether people drive, in every cycle.", Flag::TYPE).optional(),
     ],
     parameters: &[Parameter::new(
@@ -29,7 +33,7 @@ pub const INFO: Kind = Kind {
         ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600_000_000_000 },
     )
     .or("5s")
-    .doc("So long after their last word people still drive. At the start the program does.")],
+    .doc("How long people drive after their last target. At the start the program drives.")],
     signals: &[Signal {
         labels: &["program", "people"],
         ..Signal::new("driver", "Who drives.", "", 1)

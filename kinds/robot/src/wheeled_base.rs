@@ -16,15 +16,15 @@ const OUT: usize = 1;
 pub const INFO: Kind = Kind {
     name: "wheeled_base",
     runs_in: RunsIn::Realtime,
-    doc: "A simulated base on a left and a right wheel: the machine. Moves along its x and turns \
-          around its z as it is told; the other numbers of a twist mean nothing to it. Each wheel \
-          has a greatest speed and a greatest acceleration. Says where it is by the turns of its \
-          wheels, which do not slip. Where numbers are set while it runs it stays where it is, and \
-          its wheels turn as fast as they did.",
+    doc: "A simulated base with a left and a right wheel: the machine. It obeys the x and the turn \
+          around z of a twist, and ignores its other numbers. Each wheel has a greatest speed and \
+          a greatest acceleration. Says where it is by the turns of its wheels, which do not slip. \
+          Where numbers are set while it runs it stays where it is, and its wheels turn as fast as \
+          they did.",
     ports: &[
         Port {
             safe: &[SafeValue { name: "stand", doc: "At rest: the wheels brake." }],
-            ..Port::input("in", "How fast it shall move and turn.", TwistTarget::TYPE)
+            ..Port::input("in", "Target speeds of the movement and the turn.", TwistTarget::TYPE)
         },
         Port::output("out", "Where it is, and how fast it moves and turns.", BaseState::TYPE)
             .optional(),

@@ -59,7 +59,7 @@ static WITNESS: Kind = Kind {
         "witness",
         RunsIn::Realtime,
         &[
-            Port::input("truth", "Where it is.", BaseState::TYPE),
+            Port::input("truth", "Place and speed of the base.", BaseState::TYPE),
             Port::input("place", "Where its wheels say it is.", BaseState::TYPE),
             Port::input("progress", "Of the path.", PathProgress::TYPE),
             Port::input("bumped", "Whether it is touched.", Flag::TYPE),

@@ -246,7 +246,7 @@ impl Binder<'_> {
                 let scale = value.get("scale").and_then(Item::text);
                 let scale = scale.and_then(|text| text.parse().ok()).unwrap_or(f64::NAN);
                 if !scale.is_finite() || scale == 0.0 {
-                    return Err(wrong("'scale' is no number, or 0"));
+                    return Err(wrong("'scale' is not a number, or 0"));
                 }
                 let places = self.value(field)?.into_iter();
                 Ok(places.map(|place| Place { scale: place.scale * scale, ..place }).collect())

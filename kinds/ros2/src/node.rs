@@ -33,13 +33,12 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) const INFO: Kind = Kind {
     name: KIND,
     runs_in: RunsIn::Observer,
-    doc: "Makes its domain a node of ROS 2, over DDS or Zenoh and without ROS. \
-          Publishes how the run is at /diagnostics and transforms that never change at /tf_static, \
-          holds parameters that 'ros2 param' reads and sets, and offers services \
-          (std_srvs/srv/Trigger) that halt the core, start it again or restart a service. Nobody \
-          is asked for a password: whoever reaches the network can use all that is offered. The \
-          topics of the node are further nodes of the domain, of kind 'ros2_publisher' and \
-          'ros2_subscriber'. docs/ros2.md.",
+    doc: "Makes its domain a node of ROS 2, over DDS or Zenoh and without ROS. Publishes the state \
+          of the run at /diagnostics and transforms that never change at /tf_static, holds \
+          parameters that 'ros2 param' reads and sets, and offers services (std_srvs/srv/Trigger) \
+          that halt the core, start it again or restart a service. There is no password: everyone \
+          who reaches the network can use all that is offered. The topics of the node are further \
+          nodes of the domain, of kind 'ros2_publisher' and 'ros2_subscriber'. docs/ros2.md.",
     ports: &[Port::output(
         "parameters",
         "All parameters whenever one is set, and once a second: a message whose fields have their \
@@ -60,15 +59,15 @@ pub(crate) const INFO: Kind = Kind {
             .doc("How it reaches others: by DDS, or by Zenoh as nodes with rmw_zenoh_cpp do."),
         Parameter::new("router", ParameterType::Text).or("").doc(
             "With zenoh: address and port of the router, which tells it of the others; nothing: \
-             localhost:7447. It is looked for as long as the node runs.",
+             localhost:7447. The node goes on trying to reach it.",
         ),
         Parameter::new("network", ParameterType::Text).or("").doc(
             "With dds: address of the one interface at which others find it, such as 127.0.0.1; \
              nothing: all.",
         ),
         Parameter::new("parameters", ParameterType::Yaml).or("{}").doc(
-            "What 'ros2 param' may read and set: {gain: 1.0, speed: {value: 0.5, min: 0, max: 2}}. \
-             The type is that of the first value.",
+            "Parameters that 'ros2 param' may read and set: {gain: 1.0, speed: {value: 0.5, min: \
+             0, max: 2}}. The type is that of the first value.",
         ),
         Parameter::new("triggers", ParameterType::Yaml).or("{}").doc(
             "Services and what each does: {~/stop: halt, ~/camera: restart camera}; also reset \
@@ -180,8 +179,8 @@ impl Live {
             tell(&match has_router {
                 true => format!("the router at {address} is there"),
                 false => format!(
-                    "no router at {address}, as 'ros2 run rmw_zenoh_cpp rmw_zenohd' is one; it is \
-                     looked for"
+                    "no router at {address}; start one, such as 'ros2 run rmw_zenoh_cpp \
+                     rmw_zenohd': the node goes on trying"
                 ),
             });
         }

@@ -47,20 +47,22 @@ pub(crate) const INFO: Kind = Kind {
         NAMES,
         Parameter::new("frame_id", ParameterType::Text)
             .or("")
-            .doc("The frame in which all is given; of a transform the one that it begins in."),
+            .doc("The frame of all values; of a transform its parent frame."),
         Parameter::new("child_frame_id", ParameterType::Text)
             .or("")
-            .doc("Of a transform: the frame that it leads to."),
+            .doc("Of a transform: its child frame."),
         Parameter::new("every", ParameterType::Duration { min_ns: 0, max_ns: 60_000_000_000 })
             .or("10ms")
-            .doc("At most one message in so long; 0s: each that the link still holds, 1 ms late."),
+            .doc(
+                "At most one message in this time; 0s: each that the link still holds, 1 ms late.",
+            ),
         Parameter::new("reliable", ParameterType::Bool).or("true").doc(
-            "Whether what a reader lost is sent again. A reader that wants it hears nobody else. \
-             Pictures are never sent again.",
+            "Whether lost messages are sent again (reliable). A reader that is reliable hears only \
+             such writers. Pictures are never sent again.",
         ),
         Parameter::new("keep", ParameterType::Bool)
             .or("false")
-            .doc("Whether who comes later gets the last messages (transient local)."),
+            .doc("Whether a reader that comes later gets the last messages (transient local)."),
         DEPTH,
     ],
     signals: &[],
@@ -105,7 +107,11 @@ fn frames(parameters: &Parameters<'_>, ty: &OutwardType, labels: &Labels) -> Opt
         |name, message: &str, help: &str| Some(Refusal::new(parameters.span(name), message, help));
     let slashed = [("frame_id", frame_id), ("child_frame_id", child_frame_id)];
     if let Some((name, _)) = slashed.iter().find(|(_, frame)| frame.starts_with('/')) {
-        return refuse(name, "a frame begins with a slash", "tf2 knows no such frames; remove it");
+        return refuse(
+            name,
+            "a frame begins with a slash",
+            "tf2 does not take such frames; remove the slash",
+        );
     }
     match (is_transform, child_frame_id.is_empty()) {
         (true, true) => refuse("child_frame_id", "the transform leads nowhere", "name a frame"),
@@ -113,7 +119,7 @@ fn frames(parameters: &Parameters<'_>, ty: &OutwardType, labels: &Labels) -> Opt
             refuse("frame_id", "the transform begins nowhere", "name another frame")
         }
         (false, false) => {
-            refuse("child_frame_id", "only a transform leads to a frame", "leave it away")
+            refuse("child_frame_id", "only a transform leads to a frame", "leave it out")
         }
         _ => None,
     }
@@ -123,7 +129,7 @@ fn frames(parameters: &Parameters<'_>, ty: &OutwardType, labels: &Labels) -> Opt
 fn link(parameters: &Parameters<'_>, ty: &OutwardType) -> Option<Refusal> {
     let (_, message) = parameters.messages.first().filter(|_| is_picture(ty))?;
     (!picture::is_picture(message)).then(|| {
-        let message = format!("message {} is no picture", message.name);
+        let message = format!("message {} is not a picture", message.name);
         Refusal::of_node(message, "link it with a camera, or with a player's decoder")
     })
 }

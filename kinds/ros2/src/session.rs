@@ -349,8 +349,8 @@ pub(crate) fn name_of(node: &NodeName, text: &str) -> Result<Name, Fault> {
     };
     Name::parse(&format!("{space}/{rest}")).map_err(|_| {
         fault!(
-            "'{text}' is no name of ROS; write letters, digits and '_', in parts with '/' between \
-             them, each beginning with a letter, such as joint_states, /tf or ~/stop"
+            "'{text}' is not a name of ROS; write letters, digits and '_', in parts with '/' \
+             between them, each beginning with a letter, such as joint_states, /tf or ~/stop"
         )
     })
 }

@@ -51,7 +51,7 @@ impl Settings {
         let network = match parameters.text("network") {
             "" => None,
             text => text.parse().map(Some).unwrap_or_else(|_| {
-                let fault = fault!("'{text}' is no address; write one such as 127.0.0.1");
+                let fault = fault!("'{text}' is not an address; write one such as 127.0.0.1");
                 refuse("network", fault);
                 None
             }),
@@ -82,7 +82,7 @@ impl Settings {
     pub(crate) fn of_domain(parameters: &Parameters<'_>) -> Result<Option<Settings>, Refusal> {
         let node = parameters.neighbours().find(|node| node.kind.name == KIND);
         let Some(node) = node else {
-            let message = "its domain is no node of ROS";
+            let message = "its domain is not a node of ROS";
             let help = format!("add a node of kind '{KIND}' to the domain");
             let follows = parameters.is_left_out(KIND, None);
             let refusal = Refusal::of_node(message, help).following(follows);
@@ -100,9 +100,9 @@ impl Settings {
         let Settings { namespace, name, .. } = self;
         NodeName::new(namespace, name).map_err(|_| {
             fault!(
-                "'{name}' in '{namespace}' is no name of a node of ROS; write letters, digits and \
-                 '_', beginning with a letter, and a namespace that begins with '/' and does not \
-                 end with it"
+                "'{name}' in '{namespace}' is not a name of a node of ROS; write letters, digits \
+                 and '_', beginning with a letter, and a namespace that begins with '/' and does \
+                 not end with it"
             )
         })
     }
@@ -120,7 +120,7 @@ fn router(parameters: &Parameters<'_>) -> Result<Option<String>, Refusal> {
         };
     }
     if !parameters.text("network").is_empty() {
-        return refuse("network", "'network' is of DDS", "leave it away: its router finds others");
+        return refuse("network", "'network' is of DDS", "leave it out: its router finds others");
     }
     let text = if text.is_empty() { ROUTER } else { text };
     let is_of_host = |sign: char| sign.is_ascii_alphanumeric() || "-._:[]".contains(sign);
@@ -131,7 +131,7 @@ fn router(parameters: &Parameters<'_>) -> Result<Option<String>, Refusal> {
             Ok(Some(text.to_owned()))
         }
         _ => {
-            let message = format!("'{text}' is no address with a port");
+            let message = format!("'{text}' is not an address with a port");
             refuse("router", &message, "write one such as localhost:7447")
         }
     }

@@ -55,8 +55,8 @@ pub(crate) const INFO: Kind = Kind {
         .or("100ms")
         .doc("Older messages do not enter the graph. By the time at which they arrived here."),
         Parameter::new("reliable", ParameterType::Bool).or("false").doc(
-            "Whether what is lost is sent again; then what was sent while the network was away \
-             comes later. Only who publishes reliably is heard.",
+            "Whether lost messages are sent again (reliable); then messages from an outage of the \
+             network come later. Only reliable writers are heard.",
         ),
         DEPTH,
     ],

@@ -105,7 +105,7 @@ impl Topic {
         let mapped = self.mapped.as_ref().map_err(wrong)?;
         let (message, mapping) = mapped.clone().ok_or_else(|| fault!("nothing is linked to it"))?;
         let settings = self.settings.as_ref();
-        let settings = settings.ok_or_else(|| fault!("its domain is no node of ROS"))?;
+        let settings = settings.ok_or_else(|| fault!("its domain is not a node of ROS"))?;
         Ok((Session::join(settings)?, message, mapping))
     }
 }
@@ -115,7 +115,7 @@ pub(crate) fn frameless(parameters: &Parameters<'_>, definition: &Definition) ->
     let is_lost = !definition.has_frame() && !parameters.text("frame_id").is_empty();
     is_lost.then(|| {
         let message = format!("a {} names no frame", definition.name);
-        let help = "leave it away, or take a type with a header, such as those that end in Stamped";
+        let help = "leave it out, or take a type with a header, such as those that end in Stamped";
         Refusal::new(parameters.span("frame_id"), message, help)
     })
 }
@@ -154,7 +154,7 @@ fn mapping(
     if has_joints == names.is_empty() {
         let (message, help) = match has_joints {
             true => ("it does not know the names of the joints", "write names: [a, b], as in URDF"),
-            false => ("this type has no joints", "leave 'names' away"),
+            false => ("this type has no joints", "leave 'names' out"),
         };
         return Err(vec![Refusal::new(span, message, help)]);
     }

@@ -58,7 +58,7 @@ pub(crate) fn triggers(item: &Item) -> Result<Vec<Trigger>, Vec<Refusal>> {
         let span = entry.value.span;
         match order {
             Some(order) => triggers.push(Trigger { name: entry.key.clone(), order, span }),
-            None => wrong.push(Refusal::new(span, format!("'{text}' is no order"), help)),
+            None => wrong.push(Refusal::new(span, format!("'{text}' is not an order"), help)),
         }
     }
     if wrong.is_empty() { Ok(triggers) } else { Err(wrong) }

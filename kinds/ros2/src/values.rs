@@ -42,7 +42,7 @@ impl Values {
         let (min, max) = declared.limits;
         let is_within = |number: f64| number.is_finite() && (min..=max).contains(&number);
         let good = match value {
-            ParameterValue::NotSet => return Err(format!("'{name}' cannot be taken away")),
+            ParameterValue::NotSet => return Err(format!("'{name}' cannot be removed")),
             ParameterValue::Integer(number) => is_within(*number as f64),
             ParameterValue::Double(number) => is_within(*number),
             ParameterValue::String(text) if text.len() > TEXT_MAX => {
@@ -123,9 +123,9 @@ fn one(name: &str, item: &Item) -> Result<Declared, String> {
                 Some(item) => item.text().and_then(|text| text.parse().ok()).ok_or(key),
             };
             let min = number("min", limits.0)
-                .map_err(|key| format!("has a '{key}' that is no number"))?;
+                .map_err(|key| format!("has a '{key}' that is not a number"))?;
             let max = number("max", limits.1)
-                .map_err(|key| format!("has a '{key}' that is no number"))?;
+                .map_err(|key| format!("has a '{key}' that is not a number"))?;
             limits = (min, max);
             scalar(item.get("value").ok_or("has no 'value'")?)?
         }

@@ -203,7 +203,7 @@ fn a_twist_drives_and_nothing_else() {
     assert_eq!(stage.signals[ORDERS], 0.0, "nothing of that was an order");
     bad.into_iter().for_each(Peer::kill);
     let nan = peer("twist", &["/cmd_vel", "nan", "0"]);
-    stage.until("what is no number is told", |stage| stage.said("ros", "not finite"));
+    stage.until("what is not a number is told", |stage| stage.said("ros", "not finite"));
     assert_eq!(stage.signals[ORDERS], 0.0, "nothing of that was an order");
     nan.kill();
     let good = peer("twist", &["/cmd_vel", "0.5", "-0.25", "gaps"]);

@@ -93,16 +93,16 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     ("names: [left, right]", "names: [left, left]", "two joints are named 'left'"),
     ("    names: [left, right]\n", "", "it does not know the names of the joints"),
-    ("topic: /cmd_vel", "topic: /cmd-vel", "at '/cmd-vel\n   ': '/cmd-vel' is no name of ROS"),
+    ("topic: /cmd_vel", "topic: /cmd-vel", "at '/cmd-vel\n   ': '/cmd-vel' is not a name of ROS"),
     (
         "name: node, domain: ros",
         "name: node, domain: ros, ros_node: 7up",
-        "'7up' in '/' is no name of a node of ROS",
+        "'7up' in '/' is not a name of a node of ROS",
     ),
     (
         "name: node, domain: ros",
         "name: node, domain: ros, network: here",
-        "at 'here, trigge': 'here' is no address",
+        "at 'here, trigge': 'here' is not an address",
     ),
     (
         "name: node, domain: ros",
@@ -112,18 +112,14 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "name: node, domain: ros",
         "name: node, domain: ros, middleware: zenoh, router: localhost",
-        "'localhost' is no address with a port",
+        "'localhost' is not an address with a port",
     ),
     (
         "name: node, domain: ros",
         "name: node, domain: ros, middleware: zenoh, network: 127.0.0.1",
         "'network' is of DDS",
     ),
-    (
-        "name: node, domain: ros",
-        "name: node, domain: ros, middleware: rtps",
-        "known are: dds, zenoh",
-    ),
+    ("name: node, domain: ros", "name: node, domain: ros, middleware: rtps", "known: dds, zenoh"),
     (
         "{kind: ros2_node, name: node,",
         "{kind: ros2_node, name: other, domain: ros}\n  - {kind: ros2_node, name: node,",
@@ -133,14 +129,14 @@ const WRONG: &[(&str, &str, &str)] = &[
         "  - {kind: ros2_node, name: node, domain: ros, triggers: {stop: halt}, static_transforms: \
          []}\n",
         "",
-        "its domain is no node of ROS; add a node of kind 'ros2_node' to the domain",
+        "its domain is not a node of ROS; add a node of kind 'ros2_node' to the domain",
     ),
     (
         "stop: halt",
         "stop: restart film",
         "at 'restart film': no service is named 'film'; services are: ros",
     ),
-    ("stop: halt", "stop: explode", "'explode' is no order"),
+    ("stop: halt", "stop: explode", "'explode' is not an order"),
     (
         "static_transforms: []",
         "static_transforms: [{frame_id: a, child_frame_id: b, rotation: [0, 0, 0, 0]}]",

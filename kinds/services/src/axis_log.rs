@@ -28,13 +28,13 @@ const TAKEN_MAX: usize = 10_000;
 pub const INFO: Kind = Kind {
     name: "axis_log",
     runs_in: RunsIn::Service,
-    doc: "Appends what the axes did to a CSV file: position, velocity and state of each drive. A \
-          log that is there already goes on, without a second header, so it survives restarts; a \
-          line that a kill or a full disk has cut off is removed then, and what the link still \
-          holds is caught up on. Handed to the kernel once a second and at the end. A file that \
-          cannot be written is a fault, and the domain's restart policy decides. Link it with \
-          'delivery: broadcast' and room for as long as it may be away, and that second; what it \
-          was too slow for is counted and said.",
+    doc: "Appends what the axes did to a CSV file: position, velocity and state of each drive. An \
+          existing log is continued, without a second header, so it survives restarts. A line that \
+          a kill or a full disk has cut off is removed then, and messages that the link still \
+          holds are written. It writes once a second and at the end. A file that cannot be written \
+          is a fault, and the domain's restart policy decides. Link it with 'delivery: broadcast', \
+          and a capacity for this second and the longest restart; messages that it was too slow \
+          for are counted and logged.",
     ports: &[Port::input(
         "in",
         "What the drives report; ethercat_master gives it at its port 'feedback'.",
@@ -42,12 +42,12 @@ pub const INFO: Kind = Kind {
     )],
     parameters: &[
         Parameter::new("file", ParameterType::Path).doc(
-            "The CSV file, seen from the folder of the spec. One process writes it at a time.",
+            "The CSV file, relative to the folder of the spec. One process writes it at a time.",
         ),
         Parameter::new("every", ParameterType::Integer { min: 1, max: 1_000_000 })
             .or("10")
             .unit("messages")
-            .doc("A line for every so many messages; 1 for each."),
+            .doc("Every how many messages it writes a line; 1: for each."),
     ],
     signals: &[],
 };

@@ -41,8 +41,8 @@ const TELL_NS: u64 = 10_000_000_000;
 pub const INFO: Kind = Kind {
     name: "camera",
     runs_in: RunsIn::Service,
-    doc: "Frames of 640 x 480 points. By default it needs no camera: it draws the arm as its \
-          drives say that it stands, with the path of its flange; without a pose it shows the last \
+    doc: "Frames of 640 x 480 points. By default it needs no camera: it draws the arm in the pose \
+          that its drives report, with the path of its flange; without a pose it shows the last \
           one and says so. 'v4l2' is a camera of Linux (USB and others), 'file' a film in Motion \
           JPEG. Frames cross the link without a copy: link it with 'delivery: queue' in shared \
           memory, and room for a few. A frame that finds no room is dropped; one whose period has \

@@ -60,12 +60,13 @@ pub const INFO: Kind = Kind {
     name: "dashboard",
     runs_in: RunsIn::Observer,
     doc: "The run on a web page: the arm, the graph with live figures, latencies, drives, domains, \
-          events; for those who have the token also orders and the ways of packets. Announces its \
-          address with the token when it starts. Whoever reaches the address sees the run; only \
-          the token commands it.",
+          events; with the token also orders and the ways of packets. It prints its address with \
+          the token when it starts. Everyone who reaches the address sees the run; orders need the \
+          token.",
     ports: &[
         Port::input("image", "Frames of a camera.", Picture::TYPE).optional(),
-        Port::output("command", "What people ask of the planner.", PlannerCommand::TYPE).optional(),
+        Port::output("command", "Commands of users to the planner.", PlannerCommand::TYPE)
+            .optional(),
     ],
     parameters: &[
         Parameter::new("listen", ParameterType::Text).or("127.0.0.1:8600").doc(
@@ -81,7 +82,7 @@ pub const INFO: Kind = Kind {
             .doc("URDF of the arm that the page draws; empty for none."),
         Parameter::new("viewers_max", ParameterType::Integer { min: 1, max: 1000 })
             .or("64")
-            .doc("Pages that may look on at the same time."),
+            .doc("Most pages that may be open at the same time."),
     ],
     signals: &[],
 };
@@ -92,7 +93,9 @@ pub const NODE: ServiceEntry = ServiceEntry { kind: &INFO, make };
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     let listen = parameters.text("listen");
     let address = listen.parse().map_err(|_| {
-        fault!("listen: '{listen}' is no address with a port; expected one such as 127.0.0.1:8600")
+        fault!(
+            "listen: '{listen}' is not an address with a port; expected one such as 127.0.0.1:8600"
+        )
     })?;
     let arm = match parameters.text("arm") {
         "" => None,
@@ -100,7 +103,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     };
     let hosts = parameters.texts("hosts").to_vec();
     if let Some(bad) = hosts.iter().find(|name| !Hosts::is_name(name)) {
-        return Err(fault!("hosts: '{bad}' is no name; expected one such as robot.local"));
+        return Err(fault!("hosts: '{bad}' is not a name; expected one such as robot.local"));
     }
     Ok(Box::new(Dashboard {
         address,
@@ -123,7 +126,10 @@ impl Service for Dashboard {
     fn start(&mut self) -> Result<(), Fault> {
         let listener = TcpListener::bind(self.address).map_err(|error| {
             let address = self.address;
-            fault!("cannot listen at {address}: {error}; end who does, or change 'listen'")
+            fault!(
+                "cannot listen at {address}: {error}; stop the program that does, or change \
+                 'listen'"
+            )
         })?;
         self.listener = Some(listener);
         Ok(())
@@ -183,8 +189,8 @@ fn announce(watch: &Watch, hosts: &Hosts) -> Result<(), Fault> {
     watch.supervisor().order(&Request::Announce { address }).map_err(|text| fault!("{text}"))?;
     if hosts.is_beyond_loopback() {
         tell(
-            "other machines reach the page too: whoever does sees the run, and reads along, for \
-             nothing is encrypted; whoever has the token commands it",
+            "other machines reach the page too: everyone there can see the run, and whoever has \
+             the token can command it; nothing is encrypted",
         );
     }
     if let Some(missing) = page::MISSING {
@@ -201,7 +207,7 @@ fn last_word(watch: &Watch, looked: &Result<(), Fault>) -> Closing {
         Err(_) => false,
     };
     match goes_on {
-        true => Closing { code: close_code::AWAY, text: "the dashboard ends; come again" },
+        true => Closing { code: close_code::AWAY, text: "the dashboard ends; open the page again" },
         false => Closing { code: close_code::NORMAL, text: "the run has ended" },
     }
 }

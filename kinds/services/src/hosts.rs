@@ -37,7 +37,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<&'a str, String>
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (Some(value), None) => {
-            value.to_str().map_err(|_| format!("the header '{name}' is no plain text"))
+            value.to_str().map_err(|_| format!("the header '{name}' is not plain text"))
         }
         (None, _) => Err(format!("the header '{name}' is missing: browsers send it")),
         (Some(_), Some(_)) => Err(format!("the header '{name}' is there twice, expected once")),

@@ -47,23 +47,23 @@ pub const INFO: Kind = Kind {
     runs_in: RunsIn::Observer,
     doc: "Watches the run, without costing the core anything. Serves counters and native \
           histograms to Prometheus at /metrics, its own health at /healthz. Rules such as \
-          'overruns > 0 for 1s: event' are judged in every cycle, or twice a second what only the \
-          status tells; one that begins to hold raises an alarm, and if it says so tells a webhook \
-          or stops the core. The grammar and all quantities stand in docs/monitor.md.",
+          'overruns > 0 for 1s: event' are judged in every cycle, or twice a second if only the \
+          status has the value. A rule that begins to hold raises an alarm and, if it says so, \
+          calls a webhook or stops the core. docs/monitor.md has the grammar and all quantities.",
     ports: &[],
     parameters: &[
-        Parameter::new("listen", ParameterType::Text)
-            .or("127.0.0.1:9600")
-            .doc("Address and port; port 0 for any that is free. Whoever reaches it can read it."),
+        Parameter::new("listen", ParameterType::Text).or("127.0.0.1:9600").doc(
+            "Address and port; port 0 for any that is free. Everyone who reaches it can read it.",
+        ),
         Parameter::new("rules", ParameterType::Texts { max: RULES_MAX })
             .or("[]")
             .doc("What is watched, and what is done about it: a text for each rule."),
         Parameter::new("webhook", ParameterType::Text)
             .or("")
-            .doc("Who is told by the rules that say 'webhook': http://host:port/path, by POST."),
+            .doc("Address that the rules with 'webhook' call: http://host:port/path, by POST."),
         Parameter::new("signals", ParameterType::Bool)
             .or("false")
-            .doc("Whether the signals of all nodes are served too, as of the last look."),
+            .doc("Whether the signals of all nodes are served too, with their last values."),
     ],
     signals: &[],
 };
@@ -104,7 +104,7 @@ impl Monitor {
     fn rule(&self, at: usize) -> Result<Rule, Wrong> {
         let rule = Rule::parse(at + 1, &self.texts[at])?;
         if rule.webhook && self.webhook.is_none() {
-            let message = "it tells a webhook, but no 'webhook' is given: add its address".into();
+            let message = "it calls a webhook, but no 'webhook' is given: add its address".into();
             return Err(Wrong { at: 0, message });
         }
         Ok(rule)
@@ -140,7 +140,7 @@ impl Service for Monitor {
         let plan = Arc::clone(io.watch().plan());
         let labels = [("graph".into(), plan.name.clone().into())];
         let mut registry = Registry::with_prefix_and_labels("sinew", labels.into_iter());
-        let doc = "What became of what webhooks were to be told";
+        let doc = "Calls of webhooks, by their results";
         let outcomes = counters(&mut registry, "webhook_deliveries", doc);
         let mut look = Look::new(&plan, &self.rules, self.with_signals, io.name(), &mut registry)?;
         let webhook = self.webhook.clone().map(|webhook| webhook::outbox(webhook, outcomes));
@@ -182,7 +182,7 @@ impl Service for Monitor {
         if let Some((_net, Some(told))) = self.posted.take()
             && !told.within(LAST_WORDS)
         {
-            tell("the webhook is not told all: this is the end");
+            tell("the run ends before all calls of the webhook were made");
         }
     }
 }

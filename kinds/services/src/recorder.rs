@@ -44,29 +44,29 @@ pub const INFO: Kind = Kind {
     name: "recorder",
     runs_in: RunsIn::Observer,
     doc: "Writes every message of every link of the core, every cycle of every realtime thread, \
-          and what happens in the run, to MCAP files, which Foxglove opens and 'sinew replay' \
-          feeds back. The core neither waits for it nor knows of it: it reads what cycles leave \
-          behind, which lasts for two seconds. What it was too slow for, or the disk too full, \
-          it counts, says and marks in the file. A part that was broken off is mended at the \
-          next start. A folder that cannot be written is a fault, and the domain's restart \
-          policy decides.",
+          and the events of the run, to MCAP files, which Foxglove opens and 'sinew replay' feeds \
+          back. The core never waits for it: it reads the records of the cycles, which last for \
+          two seconds. Cycles that are lost, because it was too slow or the disk full, are \
+          counted, logged and marked in the file. A file without an end is mended at the next \
+          start. A folder that cannot be written is a fault, and the domain's restart policy \
+          decides.",
     ports: &[],
     parameters: &[
         Parameter::new("folder", ParameterType::Path).or("recordings").doc(
-            "The folder of the files, seen from the folder of the spec; made if it is missing. \
-             Each file is named after the graph, when it was begun, and its number in the run. No \
-             two recorders write into one.",
+            "The folder of the files, relative to the folder of the spec; created if missing. The \
+             name of each file has the graph, its time of beginning and its number in the run. \
+             Each recorder needs a folder of its own.",
         ),
         Parameter::new("part_mib", ParameterType::Integer { min: 1, max: 65_536 })
             .or("256")
             .unit("MiB")
-            .doc("A file that is so long is finished, and the next one is begun."),
+            .doc("A file of this length is finished, and the next one is begun."),
         Parameter::new("keep", ParameterType::Integer { min: 0, max: 1_000_000 })
             .or("32")
             .unit("files")
             .doc(
-                "So many files of this graph are kept in the folder, earlier runs among them; the \
-                 oldest go first. 0 keeps all.",
+                "Most files of this graph that are kept in the folder, those of earlier runs \
+                 included; the oldest are removed first. 0 keeps all.",
             ),
     ],
     signals: &[],
@@ -231,7 +231,7 @@ impl Ongoing {
         }
         if lost > 0 {
             tell(&format!(
-                "{lost} cycles lost, this process came too late for them; give it more of a CPU"
+                "{lost} cycles lost: this process read them too late; give it more CPU time"
             ));
         }
         (self.told, self.told_at) = (now, Instant::now());

@@ -53,8 +53,8 @@ impl fmt::Display for CallFailure {
             CallFailure::Unheard => "was not heard yet",
             CallFailure::Silent => "is silent",
             CallFailure::OtherVersion => "runs another version of the graph",
-            CallFailure::Full => "has not answered those before; it is behind",
-            CallFailure::Lost => "has not taken the packet, or was lost while it had it",
+            CallFailure::Full => "has not answered earlier packets; it is too slow",
+            CallFailure::Lost => "did not take the packet, or was lost while it had it",
         })
     }
 }

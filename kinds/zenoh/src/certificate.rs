@@ -32,7 +32,10 @@ pub(crate) fn check(files: &TlsFiles, names: &[String], listens: bool) -> Result
     let mut roots = RootCertStore::empty();
     let (_, refused) = roots.add_parsable_certificates(authority);
     if refused > 0 {
-        return Err(format!("'{}': {refused} are no authority", files.authority.display()));
+        return Err(format!(
+            "'{}': {refused} certificates are not of an authority",
+            files.authority.display()
+        ));
     }
     let (roots, provider) = (Arc::new(roots), Arc::new(default_provider()));
     let (now, rest) = (UnixTime::now(), &chain[1..]);
@@ -45,8 +48,8 @@ pub(crate) fn check(files: &TlsFiles, names: &[String], listens: bool) -> Result
     if listens {
         let name = address(&leaf).ok_or_else(|| {
             format!(
-                "'{shown}' is valid for no address, so nobody can dial this host; sign it with \
-                 its address as subject alternative name"
+                "'{shown}' names no address, so no host can connect to this one; sign it with its \
+                 address as subject alternative name"
             )
         })?;
         let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());

@@ -40,10 +40,10 @@ impl Line {
         let (way, waiting) = &shared.ways[at];
         let end = end_name(shared.own.0, fastrand::u64(1..));
         let config = Config::from_json5(&configuration(setting, *way, &end))
-            .map_err(|error| format!("zenoh takes no such setting: {error}"))?;
+            .map_err(|error| format!("zenoh refuses this setting: {error}"))?;
         let failed = |error: zenoh::Error| match (way, &setting.listen, &setting.router) {
             (Way::Router, _, Some(it)) => {
-                format!("cannot reach the router at '{it}'; it is called until it is there")
+                format!("cannot reach the router at '{it}'; the host goes on trying")
             }
             (_, Some(it), _) => format!("cannot listen at '{it}': {error}"),
             _ => format!("cannot begin: {error}"),

@@ -27,7 +27,7 @@ pub fn send_again(text: &str) -> Result<(), String> {
     };
     let count = count.parse().ok().filter(|count| (1..=MESSAGES_MAX).contains(count));
     let count: usize = count.ok_or(format!("'{text}': expected 1 to {MESSAGES_MAX} messages"))?;
-    let failed = |error: zenoh::Error| format!("who sends again cannot: {error}");
+    let failed = |error: zenoh::Error| format!("cannot send again: {error}");
     let text = format!(
         r#"{{ mode: "peer", listen: {{ endpoints: [] }},
 connect: {{ endpoints: ["tcp/{from}", "tcp/{to}"], exit_on_failure: false, timeout_ms: -1 }},
@@ -38,7 +38,7 @@ scouting: {{ multicast: {{ enabled: false }}, gossip: {{ enabled: false }} }} }}
     let begun = Instant::now();
     while session.info().peers_zid().wait().count() < 2 {
         if begun.elapsed() > CONNECTED_WITHIN {
-            return Err(format!("who sends again cannot reach {from} and {to}"));
+            return Err(format!("the sender cannot reach {from} and {to}"));
         }
         sleep(Duration::from_millis(10));
     }

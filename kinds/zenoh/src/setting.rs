@@ -141,7 +141,7 @@ impl Setting {
         for CallPort { host, node, input } in self.calls.iter().chain(&self.called) {
             node.split('/').chain([&**input]).try_for_each(part)?;
             if self.peer(host).is_none() {
-                return Err(format!("packets for '{node}.{input}': '{host}' is no other host"));
+                return Err(format!("packets for '{node}.{input}': '{host}' is not another host"));
             }
         }
         if let Some((node, port, bytes)) = ports.iter().find(|it| it.2 > MESSAGE_MAX) {
@@ -162,7 +162,9 @@ impl Setting {
         for port in &self.incoming {
             let IncomingPort { from, node, port, capacity, newest_only, .. } = port;
             if self.peer(from).is_none() {
-                return Err(format!("'{node}.{port}' comes from '{from}', which is no other host"));
+                return Err(format!(
+                    "'{node}.{port}' comes from '{from}', which is not another host"
+                ));
             }
             if !newest_only && !(1..=CAPACITY_MAX).contains(capacity) {
                 return Err(format!("'{node}.{port}': capacity {capacity}, 1 to {CAPACITY_MAX}"));
@@ -238,7 +240,7 @@ fn reachable(it: &str, address: &str, with_tls: bool) -> Result<(), String> {
             Err(format!("{it}: zenoh cannot check a certificate for '{host}'; give a name instead"))
         }
         Some(_) => Ok(()),
-        None => Err(format!("{it}: '{address}' is no address with a port")),
+        None => Err(format!("{it}: '{address}' is not an address with a port")),
     }
 }
 
@@ -246,7 +248,7 @@ fn reachable(it: &str, address: &str, with_tls: bool) -> Result<(), String> {
 fn part(name: &str) -> Result<(), String> {
     let is_wild = |sign| matches!(sign, '*' | '$' | '#' | '?' | '/' | '"' | '\\');
     match name.is_empty() || name.starts_with('@') || name.contains(is_wild) {
-        true => Err(format!("'{name}' cannot be a part of a key of zenoh; name it otherwise")),
+        true => Err(format!("'{name}' cannot be a part of a key of zenoh; give it another name")),
         false => Ok(()),
     }
 }
@@ -314,6 +316,8 @@ mod tests {
         assert!(wrong.check().is_err_and(|it| it.contains("two hosts 'a'")));
         wrong = setting(&[None]);
         wrong.router = Some("router".into());
-        assert!(wrong.check().is_err_and(|it| it.contains("the router: 'router' is no address")));
+        assert!(
+            wrong.check().is_err_and(|it| it.contains("the router: 'router' is not an address"))
+        );
     }
 }

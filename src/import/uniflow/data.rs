@@ -94,7 +94,7 @@ fn place<'t>(flow: &Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
     remove(node, "source", "", sheet);
     let Some(entry) = node.entry("driver") else {
         let help = "write 'database: sqlite://users.db' or another URL";
-        return sheet.left(node.item.span, "nothing says which database it is", help);
+        return sheet.left(node.item.span, "the URL of the database is missing", help);
     };
     sheet.rename(entry, "database");
     let driver = sheet.value(&entry.value).unwrap_or_default();
@@ -118,13 +118,18 @@ fn place<'t>(flow: &Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
     match database {
         Some(database) => sheet.set(&entry.value, database),
         None if driver == "internal" => {
-            let help = "'sinew list', 'top' and 'log' show a run; the kind 'status' tells of it";
+            let help = "'sinew list', 'top' and 'log' show a run; the kind 'status' reads its \
+                        state";
             sheet.left(entry.span, "a graph has no tables of its own run", help);
         }
         None => {
             let help = "write a URL: sqlite://users.db, sqlite://:memory: or \
                         postgres://user:password@host/name";
-            sheet.left(entry.span, format!("there is no database '{driver}' of this form"), help);
+            sheet.left(
+                entry.span,
+                format!("a database '{driver}' of this form is not supported"),
+                help,
+            );
         }
     }
 }
@@ -266,7 +271,7 @@ pub(super) fn beginnings<'t>(
                 if serves || number.is_none() {
                     let help = "'migrations' of 'sql' makes tables; 'timer' begins flows; 'once' \
                                 ends the run when its flow has ended";
-                    let message = format!("'{port}' begins nothing beside other sources");
+                    let message = format!("'{port}' begins no flow in a file with other sources");
                     sheet.left(span, message, help);
                     continue;
                 }
@@ -279,7 +284,8 @@ pub(super) fn beginnings<'t>(
         for port in ["term", "final", "end"] {
             let span = flow.nodes[at].port_span(port);
             if !flow.nodes[at].take_links(port).is_empty() {
-                let help = "nothing of a graph is begun by its end; do it in what stops the run";
+                let help = "the end of a graph begins no flow; do it in the program that stops the \
+                            run";
                 sheet.left(span, format!("there is no port '{port}'"), help);
             }
         }
@@ -288,7 +294,7 @@ pub(super) fn beginnings<'t>(
         let value = format!("[{}]", texts.join(", "));
         sheet.change(&flow.nodes[database].at, "migrations", Some(value));
         let help = "each is applied once; the table 'sinew_migrations' says which were";
-        sheet.note(flow.nodes[database].item.span, "what makes its tables are migrations", help);
+        sheet.note(flow.nodes[database].item.span, "its tables are made by migrations", help);
     }
 }
 

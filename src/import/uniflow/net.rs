@@ -21,7 +21,7 @@ pub(super) fn listener<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet
         None => sheet.note(
             span,
             "without 'host' a listener is reached from this machine alone",
-            "write host: 0.0.0.0 if all the world may reach it",
+            "write host: 0.0.0.0 if every machine may reach it",
         ),
     }
     if let Some(entry) = node.entry("tls") {
@@ -71,11 +71,11 @@ pub(super) fn router<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'
         let mut new = if text.starts_with('/') { text.clone() } else { format!("/{text}") };
         if new.contains("\\:") {
             let help = "write {name} for a parameter; ':' within a segment is itself";
-            sheet.left(path.span, "'\\:' is no escape in a path", help);
+            sheet.left(path.span, "'\\:' is not an escape in a path", help);
         }
         if new.ends_with("/*") {
             new += "rest";
-            let help = "it takes one segment at least; add a route for the path without";
+            let help = "'*' takes one segment at least; add a route for the path without it";
             sheet.note(path.span, "what '*' takes is params.rest", help);
         }
         if new != text {
@@ -258,5 +258,5 @@ pub(super) fn client<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'
     let help = "it is a source here: it keeps its connection, begins a flow for each message, and \
                 sends the reply";
     let span = flow.nodes[at].item.span;
-    sheet.left(span, "a client of websockets is opened by no packet", help);
+    sheet.left(span, "a packet cannot open the connection of a websocket client", help);
 }

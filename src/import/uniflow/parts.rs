@@ -41,7 +41,7 @@ pub(super) fn duration<'t>(node: &WorkflowNode<'t>, key: &str, new: &str, sheet:
         Some(ns) => sheet.put(&entry.value, NewValue::Yaml(duration_text(ns))),
         None => {
             let help = format!("write '{new}: 500ms', or another time");
-            sheet.left(entry.value.span, format!("'{text}' is no time"), help);
+            sheet.left(entry.value.span, format!("'{text}' is not a time"), help);
         }
     }
 }

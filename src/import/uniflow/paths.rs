@@ -93,7 +93,7 @@ fn retry<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
         }
         Err(_) => {
             let help = "write how many attempts there are, the first included";
-            sheet.left(entry.value.span, format!("'{text}' is no number of attempts"), help);
+            sheet.left(entry.value.span, format!("'{text}' is not a number of attempts"), help);
         }
     }
 }
@@ -147,7 +147,7 @@ fn print<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
             sheet.left(span, "'print' writes to the log of the run", help);
         }
     }
-    let help = "the packet is one line, as JSON if it is no text: there are no formats";
+    let help = "the packet is one line, as JSON if it is not text: there are no formats";
     sheet.note(node.item.span, "'print' passes its packet on, not the number of bytes", help);
 }
 

@@ -5,13 +5,13 @@ use super::cel::{self, Rewritten};
 
 /// Words whose meaning a script here does not have, and what to do.
 const MISSING: &[(&str, &str)] = &[
-    ("async ", "there is nobody to wait: put what is awaited into a node of its own"),
-    ("await ", "there is nobody to wait: put what is awaited into a node of its own"),
+    ("async ", "a script cannot wait: put what it awaits into a node of its own"),
+    ("await ", "a script cannot wait: put what it awaits into a node of its own"),
     ("require(", "there are no modules: write out what is needed of it"),
     ("import ", "there are no modules: write out what is needed of it"),
     ("console.", "there is no console: a node of the kind 'print' writes a line"),
     ("setTimeout", "there are no timers: a node of the kind 'sleep' waits"),
-    ("Promise", "there is nobody to wait: put what is awaited into a node of its own"),
+    ("Promise", "a script cannot wait: put what it awaits into a node of its own"),
     ("process.", "there is no process: env.NAME is a variable of the environment"),
 ];
 
@@ -24,7 +24,7 @@ pub(super) fn rewrite(code: &str) -> Rewritten {
     for (word, help) in MISSING {
         if let Some(at) = find(code, word) {
             let what = word.trim_end_matches([' ', '(', '.']);
-            made.left.push((at, format!("'{what}' is not there in a script"), *help));
+            made.left.push((at, format!("'{what}' does not exist in a script"), *help));
         }
     }
     let Some((at, export)) = export(code) else {

@@ -188,7 +188,11 @@ impl<'t> Sheet<'t> {
         if text.len().saturating_mul(3 * changes.len()) > READ_MAX {
             let count = changes.len();
             let message = format!("{count} keys of a text of {} bytes are not changed", text.len());
-            self.left(at, message, "write the nodes as a list of lines, '- kind: ...', and again");
+            self.left(
+                at,
+                message,
+                "write the nodes as a list of lines, '- kind: ...', and import again",
+            );
         } else {
             text = self.changed(text, &changes, at);
         }

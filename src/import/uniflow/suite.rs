@@ -26,8 +26,8 @@ pub(super) fn test<'t>(
         let judge = node.entry("expect").filter(|_| node.item.get("target").is_none());
         let Some(judge) = judge.filter(|_| expected.len() < JUDGES_MAX) else {
             let help = "write what the reply must be as 'expect' of the test, or put an 'assert' \
-                        behind the node that is meant";
-            sheet.left(node.item.span, "this judges no reply of the test", help);
+                        behind the node whose packets it checks";
+            sheet.left(node.item.span, "this does not check the reply of the test", help);
             continue;
         };
         let made = rewrite(&sheet.value(&judge.value).unwrap_or_default(), About::Reply);
@@ -73,7 +73,7 @@ pub(super) fn assert<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'
     remove(node, "timeout", "", sheet);
     if let Some(target) = node.entry("target") {
         sheet.change(&node.at, "target", None);
-        let help = "put this node behind the node that is meant";
+        let help = "put this node behind the node whose packets it checks";
         sheet.left(target.span, "an 'assert' looks at the packet that it gets", help);
     }
     if let Some(expect) = node.entry("expect") {

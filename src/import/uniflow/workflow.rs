@@ -151,7 +151,7 @@ impl<'t> Workflow<'t> {
         let (mut own, mut known) = (Vec::new(), HashMap::new());
         for (number, item) in items.iter().enumerate() {
             let Some(kind) = item.get("kind").and_then(Item::text) else {
-                sheet.left(item.span, "this is no node", "write 'kind: ...'");
+                sheet.left(item.span, "this is not a node", "write 'kind: ...'");
                 continue;
             };
             let mut at = to.to_vec();
@@ -474,7 +474,7 @@ fn ports<'t>(
 ) -> Vec<WorkflowPort<'t>> {
     let Some(held) = keys.iter().find_map(|key| item.get(key)) else { return Vec::new() };
     let Data::Map(entries) = &held.data else {
-        sheet.left(held.span, "these are no ports", "write {out: [{name: node, port: in}]}");
+        sheet.left(held.span, "these are not ports", "write {out: [{name: node, port: in}]}");
         return Vec::new();
     };
     let mut all = Vec::with_capacity(entries.len());

@@ -71,7 +71,7 @@ fn a_program_for_another_machine_is_refused_by_name() {
 #[test]
 fn a_program_that_is_no_image_of_ours_is_refused() {
     let found = elf(ARM, ".rodata", &table("guard"));
-    refuses(&found, "has no section .sinew_kinds, so it is no image of a guest of Sinew");
+    refuses(&found, "has no section .sinew_kinds, so it is not an image of a guest of Sinew");
     let mut found = elf(ARM, SECTION, &table("guard"));
     found[TYPE] = 1;
     refuses(&found, "is an object file; expected a linked program");
@@ -82,7 +82,7 @@ fn a_table_of_another_version_is_refused_with_both_numbers() {
     let mut other = table("guard");
     other[4] = 9;
     let found = elf(ARM, SECTION, &other);
-    refuses(&found, "version 9, expected 0x4b574e53 and 2; build it anew with this version");
+    refuses(&found, "version 9, expected 0x4b574e53 and 2; build it again with this version");
     refuses(&elf(ARM, SECTION, &other[1..]), "bytes, expected 1 to 32 records of 13408");
     refuses(&elf(ARM, SECTION, &[]), "0 bytes, expected 1 to 32 records");
 }
@@ -90,7 +90,7 @@ fn a_table_of_another_version_is_refused_with_both_numbers() {
 #[test]
 fn bytes_that_are_no_elf_file_are_refused() {
     for bytes in [&b""[..], b"\x7fELF", b"#!/bin/sh\n", b"\x7fELF\x03 of another class", &[0; 64]] {
-        refuses(bytes, "is no ELF file");
+        refuses(bytes, "is not an ELF file");
     }
     let whole = elf(ARM, SECTION, &table("guard"));
     refuses(&whole[..40], "its ELF headers are damaged");
@@ -117,7 +117,7 @@ fn a_file_that_is_missing_says_how_to_build_it() {
     let next = "no such file; build it: cargo build --release in guest/";
     assert_eq!(why, format!("/nowhere/guard: {next}"));
     let why = read(Path::new("/dev/null"), virt()).expect_err("no file");
-    assert_eq!(why, "/dev/null: cannot be read: it is no regular file");
+    assert_eq!(why, "/dev/null: cannot be read: it is not a regular file");
 }
 
 #[test]

@@ -209,10 +209,10 @@ fn nonsense_is_told_from_states() {
         assert!(what.contains(words), "{what}");
     };
     spoil(STATE, 77, "without a meaning");
-    spoil(STATE, GuestState::Ready as u32, "went back");
+    spoil(STATE, GuestState::Ready as u32, "changed backwards");
     // Of another life.
-    spoil(STATE + 1, 9, "went back");
-    spoil(STATE, GuestState::Faulted as u32, "a fault that says nothing");
+    spoil(STATE + 1, 9, "changed backwards");
+    spoil(STATE, GuestState::Faulted as u32, "a fault without a text");
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     with(RegionRow { size: 128 << 10, ..row }, "row 'in' has 131072 bytes from 0x10000");
     let link = |bell, node| LinkRow { bell, node, ..link };
     with(RegionRow { link: link(1, 0), ..row }, "row 'in' has bell 1, expected 0 to 0");
-    with(RegionRow { link: link(0, 1), ..row }, "row 'in' is for node 1, which there is not");
+    with(RegionRow { link: link(0, 1), ..row }, "row 'in' is for node 1, which does not exist");
     let nodes = &[node; NODES_MAX + 1];
     let words = "the guest has 17 nodes, at most 16";
     refuses(GuestSetup { nodes, ..setup(&IDLE, &memory) }, words);

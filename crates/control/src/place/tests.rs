@@ -55,7 +55,7 @@ fn a_folder_that_others_can_enter_own_or_replace_is_refused() {
     let error = refusal(&link, uid());
     assert!(error.contains("is a symbolic link, expected a folder; remove it"), "{error}");
     let error = refusal(&file, uid());
-    assert!(error.contains("is no folder; remove it"), "{error}");
+    assert!(error.contains("is not a folder; remove it"), "{error}");
     let error = refusal(&parent, uid() + 1);
     assert!(error.contains(&format!("belongs to user {}, expected", uid())), "{error}");
     fs::remove_dir_all(parent).expect("removed");

@@ -61,12 +61,12 @@ fn a_request_without_an_end_is_refused() {
         run.can_be_reached();
         stream.write_all(b" ").expect("sent");
         let rest = rest_of(&stream);
-        assert!(rest.contains("no request is longer than 16384 bytes"), "{rest}");
+        assert!(rest.contains("the request is longer than 16384 bytes"), "{rest}");
         // All at once, and far more of it.
         let stream = run.connect_raw();
         let mut writer = stream.try_clone().expect("a descriptor");
         let sender = thread::spawn(move || writer.write_all(&vec![b'{'; 16 << 20]));
-        assert!(rest_of(&stream).contains("no request is longer"));
+        assert!(rest_of(&stream).contains("the request is longer"));
         assert!(sender.join().expect("no panic").is_err(), "somebody read 16 MiB");
         run.can_be_reached();
     });
@@ -156,7 +156,7 @@ fn connections_that_stay_and_a_thousand_idle_ones_keep_nobody_out() {
         // A further one may not, nor ask again and again; but it may ask.
         let mut further = run.connect();
         let answer = further.ask(&log).expect("a refusal");
-        let refusal = "this run has 16 connections that stay, and takes no more";
+        let refusal = "this run has 16 lasting connections, the limit";
         assert!(matches!(&answer, Answer::Error(text) if text.contains(refusal)), "{answer:?}");
         let mut further = run.connect();
         assert!(matches!(further.ask(&Request::Status {}), Ok(Answer::Status(_))));
@@ -172,7 +172,7 @@ fn connections_that_stay_and_a_thousand_idle_ones_keep_nobody_out() {
         run.can_be_reached();
         assert!(matches!(orders.ask(&Request::Status {}), Ok(Answer::Status(_))));
         drop(more);
-        let displaced = "newer connections took the place of this one, 4 have one; ask again";
+        let displaced = "this connection was closed for newer ones: 4 at most are open; try again";
         let told = idle.iter().filter(|stream| rest_of(stream).contains(displaced)).count();
         assert!(told >= 990, "{told} of 1000 were told why");
         run.add(1, "to all");

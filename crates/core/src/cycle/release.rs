@@ -306,7 +306,8 @@ impl Cyclic {
             )),
             None if skipped > 0 => fault(format_args!(
                 "{skipped} periods lost before this cycle, {row} deadlines missed in a row: a \
-                 cycle took too long, or kernel or host held the thread up; see 'consecutive_max'"
+                 cycle took too long, or the kernel or the host delayed the thread; see \
+                 'consecutive_max'"
             )),
             None if late_us > execution_us => fault(format_args!(
                 "deadline {deadline_us} us exceeded by {over_us} us, {row} cycles in a row: the \

@@ -135,7 +135,7 @@ pub(super) fn failures(now: Option<Failed>, past: Option<Failed>) -> Vec<Differe
     // Where both failed, but not alike, it began at the first of both.
     let places = [past, now].into_iter().flatten();
     let place = places.map(|failed| failed.place.unwrap_or(usize::MAX)).min();
-    let place = place.expect("one of both failed");
+    let place = place.expect("only one of the two failed");
     vec![Difference { place, site: Site::Failure, old: None, new: None }]
 }
 

@@ -80,7 +80,7 @@ mod tests {
         let of =
             |n| -> Totals { transmute!([1, 2, 3, 4, 5, 6, 7, 8].map(|figure: u64| figure * n)) };
         assert_eq!(of(9).since(of(4)), of(5));
-        assert_eq!(of(1).since(of(4)), Totals::default(), "nonsense is no panic");
+        assert_eq!(of(1).since(of(4)), Totals::default(), "nonsense is not a panic");
     }
 
     #[test]
@@ -91,6 +91,6 @@ mod tests {
         [(0, 3), (0, 7), (1, 1), (1, 4)].iter().for_each(|&(life, n)| tally.take(life, of(n)));
         assert_eq!((tally.total().cycles, tally.total().overruns), (11, 2));
         tally.take(u32::MAX, of(u64::MAX));
-        assert_eq!(tally.total().cycles, u64::MAX, "nonsense is no panic");
+        assert_eq!(tally.total().cycles, u64::MAX, "nonsense is not a panic");
     }
 }

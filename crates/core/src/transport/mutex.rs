@@ -72,7 +72,8 @@ impl Held<'_> {
             Locked::TimedOut => Err(Fault::new(
                 Cause::LostPeer,
                 format_args!(
-                    "the link's mutex was not to be had in {} ms; was the peer stopped with it?",
+                    "the link's mutex was not free within {} ms; see whether the peer was stopped \
+                     while it held it",
                     wait_ns / 1_000_000
                 ),
             )),

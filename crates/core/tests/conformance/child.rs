@@ -48,7 +48,7 @@ impl Peer {
         let descriptor = match &carrier {
             Carrier::Stream(stream) => stream.as_raw_fd(),
             other => {
-                let region = other.region().expect("it is no stream");
+                let region = other.region().expect("it is not a stream");
                 region.file().expect("it crosses processes").as_raw_fd()
             }
         };

@@ -29,7 +29,7 @@ fn a_link_of_another_shape_is_refused_with_a_text() {
                 Err(fault) => format!("{fault:?}"),
                 // A stream tells its shape with its first bytes.
                 Ok(mut receiver) => {
-                    assert!(!receiver.wait(short()), "{case}: a greeting is no message");
+                    assert!(!receiver.wait(short()), "{case}: a greeting is not a message");
                     text(receiver.receive(&mut wrong.buffer()))
                 }
             };

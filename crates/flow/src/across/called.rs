@@ -79,7 +79,7 @@ impl Called {
         let called = self.clone();
         spawn_local(async move {
             let Err(error) = called.take(door.into()).await;
-            called.0.teller.say(format_args!("no calls of other domains are taken: {error}"));
+            called.0.teller.say(format_args!("cannot take calls of other domains: {error}"));
         });
     }
 
@@ -134,7 +134,7 @@ impl Called {
                     cancelled.iter().for_each(AbortHandle::abort);
                 }
                 Frame::Hello | Frame::Reply { .. } => {
-                    return Err(io::Error::other("a frame that only who is called says"));
+                    return Err(io::Error::other("a frame that only the called side sends"));
                 }
             }
         }

@@ -115,7 +115,7 @@ impl Caller {
                         }
                     }
                     Frame::Call(_) | Frame::Cancel { .. } => {
-                        return Err(io::Error::other("a frame that only a caller says"));
+                        return Err(io::Error::other("a frame that only the calling side sends"));
                     }
                 }
             }
@@ -170,7 +170,7 @@ impl Caller {
             return Err(self.failed(503, "is not there"));
         };
         if self.waiting.borrow().len() >= CALLS_MAX || connection.is_full() {
-            return Err(self.failed(503, "has not answered those before; it is behind"));
+            return Err(self.failed(503, "has not answered earlier packets; it is too slow"));
         }
         Ok(connection)
     }

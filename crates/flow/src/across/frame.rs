@@ -103,7 +103,7 @@ impl Frame {
     }
 
     fn of(value: Value) -> Result<Frame, Error> {
-        let wrong = || Error::new("a frame that nobody here says");
+        let wrong = || Error::new("a frame of an unknown type");
         let Value::List(said) = value else { return Err(wrong()) };
         let said = Arc::unwrap_or_clone(said);
         let number = |value: &Value| match value {

@@ -57,7 +57,11 @@ pub(super) async fn leave(call: SentPacket, take: &dyn Fn(Leaving)) -> (Reply, u
     match answered.await {
         Ok(Ok(bytes)) => reply(&bytes),
         Ok(Err((status, why))) => (Err(Error::new(why).with_status(status)), 0),
-        Err(_) => (Err(Error::new("who carries packets away dropped it").with_status(502)), 0),
+        Err(_) => (
+            Err(Error::new("the node that carries packets to other hosts dropped it")
+                .with_status(502)),
+            0,
+        ),
     }
 }
 
@@ -65,7 +69,10 @@ pub(super) async fn leave(call: SentPacket, take: &dyn Fn(Leaving)) -> (Reply, u
 fn reply(bytes: &[u8]) -> (Reply, u64) {
     match only(bytes) {
         Some(Frame::Reply { reply, work, .. }) => (reply, work),
-        _ => (Err(Error::new("what came from elsewhere is no reply").with_status(502)), 0),
+        _ => (
+            Err(Error::new("the other host sent something that is not a reply").with_status(502)),
+            0,
+        ),
     }
 }
 
@@ -80,7 +87,9 @@ pub(super) fn only(bytes: &[u8]) -> Option<Frame> {
 pub(super) fn short(frame: Bytes) -> Result<Bytes, Error> {
     let len = frame.len();
     let why = || {
-        let text = format_args!("{len} bytes cannot leave the machine, at most {RELAYED_MAX}");
+        let text = format_args!(
+            "a packet of {len} bytes cannot leave the machine; at most {RELAYED_MAX} bytes"
+        );
         Error::new(text).with_status(413)
     };
     if len > RELAYED_MAX { Err(why()) } else { Ok(frame) }

@@ -63,7 +63,7 @@ impl Relay {
             move || Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         let carry = move || match runtime() {
             Ok(runtime) => runtime.block_on(carry(doors, take, arrivals)),
-            Err(error) => Teller::direct().say(format_args!("no packets are relayed: {error}")),
+            Err(error) => Teller::direct().say(format_args!("cannot relay packets: {error}")),
         };
         let thread = thread::Builder::new().name("relay".into()).spawn(carry)?;
         Ok(Relay { arrivals: Some(sender), thread: Some(thread) })
@@ -122,7 +122,7 @@ async fn carry(
 async fn pass(caller: Option<Rc<Caller>>, packet: &Arriving) -> Result<(Reply, u64), Error> {
     let wrong = |what: &str| Error::new(what).with_status(502);
     let Some(Frame::Call(call)) = only(&packet.bytes) else {
-        return Err(wrong("what came from elsewhere is no packet"));
+        return Err(wrong("the other host sent something that is not a packet"));
     };
     let caller = caller.ok_or_else(|| wrong("no door leads to its domain"))?;
     let wait_ms = u64::try_from(packet.wait.as_millis()).unwrap_or(u64::MAX);

@@ -243,8 +243,11 @@ impl Sizer {
             _ if !now.work_waited => (self.size, "no work waits for a thread".into()),
             Some(before) if before.size < now.size && !now.is_better_than(&before) => {
                 let Known { size, .. } = before;
-                self.tried.is_too_large(size + 1, "more threads were of no use");
-                (size, format!("{} threads did no more work than {size}, nor sooner", now.size))
+                self.tried.is_too_large(size + 1, "more threads did not help");
+                (
+                    size,
+                    format!("{} threads did not more work than {size}, and not sooner", now.size),
+                )
             }
             Some(before) if before.size > now.size && before.is_better_than(&now) => {
                 self.tried.is_too_small(before.size - 1);

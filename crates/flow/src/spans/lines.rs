@@ -96,7 +96,9 @@ impl<W: Write> Write for &Spans<W> {
             Ok(()) => {}
             Err(error) => {
                 if !is_after_gap {
-                    say(format_args!("cannot be written: {error}; it goes on when it can"));
+                    say(format_args!(
+                        "cannot be written: {error}; writing goes on when it is possible again"
+                    ));
                 }
                 lines.lost += 1;
             }

@@ -77,8 +77,7 @@ impl Writer<'_> {
             Value::Document(document) => return self.resolve(&**document, below()?),
             Value::Stream(_) => {
                 return Err(Error::new(
-                    "bytes that are still to come cannot be kept or sent; let the node before it \
-                     gather the body",
+                    "a stream cannot be kept or sent; let the node before it gather the body",
                 ));
             }
         };
@@ -202,9 +201,8 @@ pub fn appended(before: Option<&[u8]>, element: &[u8], keep: u64) -> Result<Byte
     let before = before.unwrap_or(&[0x80]);
     let mut from = Decoder::new(before);
     if from.datatype().map_err(wrong)? != Type::Array {
-        return Err(
-            Error::new("the value is no list, and only to a list can be appended").with_status(409)
-        );
+        return Err(Error::new("the value is not a list, and only to a list can be appended")
+            .with_status(409));
     }
     let len = from.array().map_err(wrong)?.unwrap_or(0);
     let dropped = (len + 1).saturating_sub(keep);
@@ -240,7 +238,7 @@ fn wrong(error: decode::Error) -> Error {
 }
 
 fn broken(reason: &str) -> Error {
-    Error::new(format_args!("the bytes are no value: {reason}"))
+    Error::new(format_args!("the bytes are not a value: {reason}"))
 }
 
 #[cfg(test)]

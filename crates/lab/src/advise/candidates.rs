@@ -26,7 +26,7 @@ impl Alternatives<'_> {
                 None => continue,
                 Some(Ok(laid)) => laid,
                 Some(Err(why)) => {
-                    self.notes.push(format!("layout {} cannot be had: {why}", layout.word()));
+                    self.notes.push(format!("layout {} is not possible: {why}", layout.word()));
                     continue;
                 }
             };
@@ -80,7 +80,7 @@ impl Alternatives<'_> {
         let spec = self.spec;
         let text = edit(&spec.text, &alternative.changes).map_err(|why| why.to_string())?;
         let plan = self.compiled(&text)?;
-        let alone = core_of(&text, &plan).ok_or("the spec is no graph with domains")?;
+        let alone = core_of(&text, &plan).ok_or("the spec is not a graph with domains")?;
         let inside = |node: &str| {
             let found = plan.nodes.iter().position(|it| it.name == node);
             found.is_some_and(|at| !plan.is_service(at))

@@ -103,8 +103,10 @@ pub(super) fn choose(
     let mut contradictions = if chosen.is_none() { contradictions(all, &judged) } else { vec![] };
     if chosen.is_none() && contradictions.is_empty() && !judged.iter().all(Vec::is_empty) {
         contradictions.push(match ruled_out.is_empty() {
-            true => "no alternative here keeps all requirements, though each two are kept".into(),
-            false => "no alternative is shown to keep all requirements with the graph's own \
+            true => "no alternative here keeps all requirements, though each pair of them is kept \
+                     by one"
+                .into(),
+            false => "no alternative was shown to keep all requirements with the graph's own \
                       nodes, too: the table says why"
                 .into(),
         });
@@ -159,7 +161,7 @@ pub(super) fn judge(of: &Measured<'_>) -> Vec<(Kept, String)> {
                 judge_cpu(percent, row.figure(&figure))
             }
             Bound::Isolation(asked) => match plan.less_isolated(requirement.of, asked).first() {
-                None => (Kept::Yes, "so it is planned".into()),
+                None => (Kept::Yes, "the plan has it".into()),
                 Some(&link) => (Kept::No, plan.isolation(&plan.links[link]).word().into()),
             },
         }
@@ -200,7 +202,7 @@ fn words(
 ) -> String {
     let Measured { row, plan, changes_meaning } = &all[at];
     if let Some(why) = &row.skipped {
-        return format!("cannot be had: {why}");
+        return format!("not possible: {why}");
     }
     let breaks = plan.requirements.iter().zip(judged).find(|(_, (kept, _))| *kept != Kept::Yes);
     if let Some((requirement, (kept, seen))) = breaks {
@@ -209,11 +211,14 @@ fn words(
         return format!("{}: {subject}, {bound} (line {line}): {seen}", kept.word());
     }
     if Some(at) == chosen {
-        return if at == 0 { "chosen: it stays".into() } else { "chosen".into() };
+        return if at == 0 { "chosen: the graph stays as it is".into() } else { "chosen".into() };
     }
     let Some(best) = chosen.map(|chosen| all[chosen].row) else { return String::new() };
     if *changes_meaning {
-        return format!("{}; other messages may arrive: yours to choose", takes(row, best, CYCLE));
+        return format!(
+            "{}; other messages may arrive, so this choice is yours",
+            takes(row, best, CYCLE)
+        );
     }
     if alike.contains(&at) {
         return "not distinguishable from the choice".into();
@@ -258,7 +263,7 @@ fn contradictions(all: &[Measured<'_>], judged: &[Vec<(Kept, String)>]) -> Vec<S
             shown.take(3).collect::<Vec<_>>().join("; ")
         };
         let text = |it: usize| {
-            format!("no alternative here is shown to keep {}: {}", name(it), closest(it))
+            format!("no alternative here was shown to keep {}: {}", name(it), closest(it))
         };
         return alone.into_iter().map(text).collect();
     }
@@ -298,7 +303,7 @@ pub(super) fn why_not(own: &Measured<'_>, stands: &Measured<'_>) -> Option<Strin
         cpu(own).zip(cpu(stands)).is_some_and(|(own, stands)| is_more_cpu(stands, own));
     (!is_shorter && !is_cheaper).then(|| {
         let (cycle, stands) = (time(cycle_ns as f64), time(stands_ns as f64));
-        format!("with its own nodes no better than what stands there: cycle {cycle} and {stands}")
+        format!("with its own nodes no better than the graph as it is: cycle {cycle} and {stands}")
     })
 }
 

@@ -56,7 +56,7 @@ pub(super) fn of_layout(
             let broken = breaks(way, RequiredOf::Link(at))
                 .or_else(|| breaks(way, RequiredOf::Domain(domain)));
             match (&ways[way].row.skipped, broken) {
-                (Some(why), _) => format!("cannot be had: {why}"),
+                (Some(why), _) => format!("not possible: {why}"),
                 (None, Some((Requirement { bound, line, .. }, (kept, seen)))) => {
                     format!("{}: {bound} (line {line}): {seen}", kept.word())
                 }

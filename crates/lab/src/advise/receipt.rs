@@ -58,11 +58,11 @@ impl Receipt {
         let text = fs::read_to_string(path);
         let text = text.map_err(|error| format!("cannot read the receipt '{name}': {error}"))?;
         let receipt: Receipt = serde_json::from_str(&text)
-            .map_err(|error| format!("'{name}' is no receipt: {error}; {how}"))?;
+            .map_err(|error| format!("'{name}' is not a receipt: {error}; {how}"))?;
         match receipt.receipt {
             FORM => Ok(receipt),
             other => {
-                Err(format!("'{name}' is of form {other}, and this program reads {FORM}; {how}"))
+                Err(format!("'{name}' has format {other}, and this program reads {FORM}; {how}"))
             }
         }
     }

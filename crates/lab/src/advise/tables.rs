@@ -59,7 +59,7 @@ fn own(stands: &Row, chosen: &Measured<'_>, seen: &Row) -> Table {
     let rows = std::iter::once(CYCLE.to_owned()).chain(links).map(row).collect();
     let title = "P50 with the graph's own nodes: as it stands, and as it would be";
     let columns =
-        ["", "stands there", "stand-ins", "its own nodes", "in each start", "own over stand-ins"];
+        ["", "as it is", "stand-ins", "its own nodes", "in each start", "own over stand-ins"];
     Table::of(title, columns, rows)
 }
 
@@ -75,7 +75,7 @@ fn alternatives(measured: &[Measured<'_>], choice: &Choice) -> Table {
         vec![format!("{mark}{}", measured.row.id()), p50, p99, max, cpu, choice.words[at].clone()]
     };
     let rows = measured.iter().enumerate().map(row).collect();
-    let title = "Alternatives: cycle latency and CPU time of the core (= stands there, -> chosen)";
+    let title = "Alternatives: cycle latency and CPU time of the core (= as it is, -> chosen)";
     Table::of(title, ["alternative", "p50", "p99", "max", "CPU", "why"], rows)
 }
 
@@ -97,7 +97,7 @@ fn links(stands: &Measured<'_>, chosen: &Measured<'_>) -> Table {
     let rows = (0..stands.plan.links.len()).map(row).collect();
     let title = "Links: from the end of the writer's update to the start of the reader's";
     let columns =
-        ["link", "stands there", "p50", "p99", "max", "best", "p50", "p99", "max", "saves at p50"];
+        ["link", "as it is", "p50", "p99", "max", "best", "p50", "p99", "max", "saves at p50"];
     Table::of(title, columns, rows)
 }
 
@@ -112,7 +112,7 @@ pub(super) fn options(link: &Link) -> String {
 
 fn domains(stands: &Measured<'_>, chosen: &Measured<'_>) -> Table {
     let mut rows: Vec<Vec<String>> = vec![];
-    for (what, of) in [("stands there", stands), ("best", chosen)] {
+    for (what, of) in [("as it is", stands), ("best", chosen)] {
         for domain in &of.plan.domains {
             let threads: Vec<_> =
                 domain.threads().iter().map(|it| names(of.plan, &it.nodes)).collect();

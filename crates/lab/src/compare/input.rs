@@ -28,13 +28,15 @@ pub fn read(path: &Path) -> Result<Input, CannotCompare> {
     let cannot = |error| CannotCompare(format!("cannot read '{name}': {error}"));
     let about = fs::metadata(path).map_err(cannot)?;
     if !about.is_file() {
-        return Err(CannotCompare(format!("'{name}' is no file; expected a program or a report")));
+        return Err(CannotCompare(format!(
+            "'{name}' is not a file; expected a program or a report"
+        )));
     }
     let bytes = fs::read(path).map_err(cannot)?;
     if PROGRAMS.iter().any(|beginning| bytes.starts_with(beginning)) {
         if about.permissions().mode() & 0o111 == 0 {
             return Err(CannotCompare(format!(
-                "'{name}' is a program, but nobody may execute it; chmod +x it"
+                "'{name}' is a program, but it is not executable; run chmod +x on it"
             )));
         }
         // A name alone would be looked for in PATH.

@@ -165,5 +165,5 @@ fn said(out: &str, err: &str) -> String {
         return messages.join("; ");
     }
     let last = err.lines().rev().find(|line| !line.trim().is_empty());
-    last.map_or("it says nothing".into(), |line| line.trim().chars().take(400).collect())
+    last.map_or("it printed nothing".into(), |line| line.trim().chars().take(400).collect())
 }

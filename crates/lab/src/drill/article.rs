@@ -107,7 +107,7 @@ const BUILDS: [Build; 3] = [
     Build {
         name: "naive",
         about: "a process each; a naive master goes on with the last commanded speed",
-        done: "the node's output falls silent, as a killed writer's does; nobody watches it",
+        done: "the node's output falls silent, as a killed writer's does; nothing watches it",
         file: "naive.yaml",
         text: include_str!("naive.yaml"),
         overrides: &[],
@@ -207,7 +207,7 @@ impl Played {
         let faults = self.carried.faults.iter().map(|(_, at)| at.fault.to_string());
         let faults = faults.collect::<Vec<_>>().join("; ");
         let ending = match self.carried.told_ns {
-            Some(_) => "nobody noticed; the drill stopped it".into(),
+            Some(_) => "nothing stopped it but the drill".into(),
             None => faults,
         };
         Variant {

@@ -45,7 +45,8 @@ pub(super) fn judge(plan: &Plan, drill: &Drill, carried: &Carried) -> Round {
         judge_machine(drill, carried, struck_ns, &mut round);
         judge_core(plan, drill, carried, struck_ns, &mut round);
     } else if drill.rule.cycles().is_some() {
-        let why = "nobody saw when the fault came, so not how soon the machine was safe";
+        let why = "the time of the fault is not known, so it is not known how soon the machine was \
+                   safe";
         round.not_shown.push(why.into());
     }
     judge_end(plan, drill, carried, &mut round);
@@ -106,8 +107,8 @@ fn judge_machine(drill: &Drill, carried: &Carried, struck_ns: u64, round: &mut R
                 }
                 round.failures.extend(stop.failures(rule));
                 if !stop.followed {
-                    let why = "no actuator held a command when the fault came, so nothing shows \
-                               that one is taken from it";
+                    let why = "no actuator had a command when the fault came, so nothing shows \
+                               that the fault takes it away";
                     round.not_shown.push(why.into());
                 }
                 round.stop.add(&stop);

@@ -81,15 +81,16 @@ impl Network {
     pub fn new(plan: &Plan, own: &str, file: &Path, set: &[String]) -> Result<Network, String> {
         let hosts = &plan.hosts.all;
         if hosts.iter().any(|host| host.tls.is_some()) {
-            return Err("a drill has all hosts on this machine, at addresses that their \
+            return Err("a drill runs all hosts on this machine, at addresses that their \
                         certificates do not name; drill a copy of the graph without 'tls'"
                 .into());
         }
         if hosts.iter().any(|host| host.router.is_some()) {
-            return Err("a drill cuts lines between two hosts, and would call the router of the \
-                        real ones: it drills no host that calls a router; drill a copy of the \
-                        graph with 'address' in place of 'router'"
-                .into());
+            return Err(
+                "a drill would connect to the router of the real hosts, so it takes no host with a \
+                 'router'; drill a copy of the graph with 'address' in place of 'router'"
+                    .into(),
+            );
         }
         let cannot = |error: io::Error| format!("no line to another host: {error}");
         let listens = ports(hosts).map_err(cannot)?;
@@ -220,7 +221,7 @@ struct Strike {
 impl Strike {
     fn carry_out(self, fault: DrilledFault) -> SeenOutside {
         let mut seen = SeenOutside::default();
-        let unseen = || "the run does not say how it sees the other host".to_owned();
+        let unseen = || "the status of the run does not show the other host".to_owned();
         let Some(before) = self.look() else {
             seen.not_shown.push(unseen());
             return seen;
@@ -288,7 +289,7 @@ impl Strike {
         seen.proof = (bytes > 0).then_some(shown);
         let is_long = condition == Condition::Cut && time_or_ever >= LONG;
         if is_long && host.silent_ms.is_none() {
-            seen.failures.push("nobody was told that the other host is silent".into());
+            seen.failures.push("the run did not report that the other host is silent".into());
         }
         let is_heard = self.look().is_some_and(|seen| seen.state == HostState::Heard);
         match time {
@@ -320,7 +321,7 @@ impl Strike {
         seen.proof = status.map(|signal| format!("its run was ended by signal {signal}"));
         host.silent_ms = self.await_state(HostState::Silent, FOR_EVER);
         if host.silent_ms.is_none() {
-            seen.failures.push("nobody was told that the other host is silent".into());
+            seen.failures.push("the run did not report that the other host is silent".into());
         }
         match self.network.start_one(self.at) {
             Ok(started) => held(&self.running)[self.at] = Some(started),
@@ -358,7 +359,7 @@ impl Strike {
         };
         let text = format!("{} {} {from} {to} {SENT_AGAIN}", self.network.graph, other.name);
         let dropped = || self.look().map(|it| it.refused + it.late);
-        let unseen = || "the run does not say how it sees the other host".to_owned();
+        let unseen = || "the status of the run does not show the other host".to_owned();
         let before = dropped().ok_or_else(unseen)?;
         let cpus = privileges::cpus().map_err(|error| error.to_string())?;
         let process = Process::start(SEND_AGAIN, &text, &[], cpus[0]).map_err(|Gone(why)| why)?;

@@ -96,7 +96,7 @@ impl Outside {
     /// What was seen; waits until it is over.
     pub(super) fn end(self) -> SeenOutside {
         let failed = |_| SeenOutside {
-            not_shown: vec!["who struck it failed".into()],
+            not_shown: vec!["the process that strikes it failed".into()],
             ..SeenOutside::default()
         };
         self.thread.join().unwrap_or_else(failed)
@@ -256,7 +256,8 @@ fn fill_disk(process: &AtomicU32) -> SeenOutside {
     let limit = match full(Some(0)) {
         Ok(limit) => limit,
         Err(error) => {
-            let why = format!("this machine lets nobody limit the files of a process: {error}");
+            let why =
+                format!("this machine does not let a drill limit the files of a process: {error}");
             return SeenOutside { not_shown: vec![why], ..SeenOutside::default() };
         }
     };

@@ -77,7 +77,7 @@ impl Only {
         let wanted = |drill: &Drill| is_subject(drill.subject) && is_fault(drill.fault);
         let picked: Vec<_> = drills.into_iter().filter(wanted).collect();
         match picked.is_empty() {
-            true => Err("--only: no drill meets all of it; see --list".into()),
+            true => Err("--only: no drill matches all of it; see --list".into()),
             false => Ok(picked),
         }
     }

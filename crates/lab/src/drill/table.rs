@@ -134,7 +134,7 @@ impl Rule {
         match self {
             Rule::AtOnce => "2 cycles: the domain that faults sends safe values itself".into(),
             Rule::Guard(n) => format!("2 cycles + after ({n})"),
-            Rule::Policy(n) => format!("2 cycles + what is borne without feedback ({n})"),
+            Rule::Policy(n) => format!("2 cycles + what is tolerated without feedback ({n})"),
             Rule::Watchdog(n) => format!("2 cycles + after or the machine's watchdog ({n})"),
             Rule::Late(n) => format!("2 cycles + those that the machine itself is late ({n})"),
             Rule::Either(n) => format!("it goes on, or stops within 2 cycles + after ({n})"),
@@ -299,20 +299,20 @@ impl Whole<'_> {
                 "none of its outputs holds floating-point numbers"
             }
             (Subject::Node(_), DrilledFault::Late | DrilledFault::LateBorne) if !core => {
-                "a service has no deadline; one that stands is drill 'hang'"
+                "a service has no deadline; a service that hangs is drill 'hang'"
             }
             (Subject::Node(_), DrilledFault::LateBorne) if self.borne() == 0 => {
-                "this graph bears no late cycle"
+                "this graph tolerates no late cycle"
             }
             (Subject::Link(at), DrilledFault::PeerGone | DrilledFault::Stalled)
                 if self.is_sent_by_service(at) =>
             {
-                "nobody waits for what a service sends, so nothing would show it; its domain can \
-                 be struck"
+                "no node waits for the messages of a service, so nothing would show it; its domain \
+                 can be struck"
             }
             (Subject::Host(other), DrilledFault::SentAgain) if !self.can_be_heard(other) => {
-                "nothing comes from there, or one of both has no address: who sends again calls \
-                 both"
+                "nothing comes from there, or one of the two hosts has no address: to send again, \
+                 the drill connects to both"
             }
             (Subject::Node(_), DrilledFault::Late) if self.bears_all() => {
                 "the overrun policy only counts, and nothing has a guard"

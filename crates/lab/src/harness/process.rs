@@ -169,7 +169,7 @@ fn play(arguments: &[OsString], parts: &[FarSide]) -> Result<(), Gone> {
         .map_err(|error| Gone(format!("cannot follow the parent: {error}")))?;
     // It may have died before the line above.
     if getppid().map(|pid| pid.as_raw_pid()) != Some(parent) {
-        return Err(Gone("the parent is gone".into()));
+        return Err(Gone("the parent process has ended".into()));
     }
     stay_on(cpu as u32)?;
     let part = parts

@@ -44,7 +44,9 @@ impl Reference {
         }
         let found = token::measure(Lines::One, self.cpus, self.clock, TOKEN)?;
         let median = found.median_of_steps(self.clock.step_ns());
-        let few = || Gone("the token made fewer than 20 trips; give the CPUs more time".into());
+        let few = || {
+            Gone("the token made fewer than 20 trips; measure when the CPUs are less busy".into())
+        };
         let median = median.ok_or_else(few)?;
         self.last.set(Some((now_ns(), median)));
         self.seen.borrow_mut().push(median);

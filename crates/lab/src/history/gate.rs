@@ -51,7 +51,7 @@ impl Book {
             return Err(format!("is larger than {} KiB, the limit", VERSION_LEN_MAX >> 10));
         }
         let book: Book = serde_json::from_slice(text)
-            .map_err(|error| format!("is no file of the gate (docs/gate.md): {error}"))?;
+            .map_err(|error| format!("is not a file of the gate (docs/gate.md): {error}"))?;
         let mut names = BTreeSet::new();
         match book.verbs.iter().find(|verb| !names.insert(&verb.verb)) {
             Some(twice) => Err(format!("has '{}' twice; take one row out", twice.verb)),
@@ -78,7 +78,7 @@ pub fn gate_sightings(file: &Path) -> Result<(Vec<Sighting>, Vec<String>), Strin
     let name = file.display().to_string();
     let cannot = |error: io::Error| format!("cannot read '{name}': {error}");
     if !fs::metadata(file).map_err(cannot)?.is_file() {
-        return Err(format!("'{name}' is no file; expected that of the gate"));
+        return Err(format!("'{name}' is not a file; expected that of the gate"));
     }
     let text = bounded(File::open(file).map_err(cannot)?, VERSION_LEN_MAX).map_err(cannot)?;
     let book = Book::read(&text).map_err(|why| format!("'{name}' {why}"))?;

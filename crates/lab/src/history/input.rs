@@ -48,7 +48,7 @@ fn read_one(path: &Path) -> Result<DatedReport, String> {
     let file = path.display().to_string();
     let cannot = |error| format!("cannot read '{file}': {error}");
     if !fs::metadata(path).map_err(cannot)?.is_file() {
-        return Err(format!("'{file}' is no file; expected a report"));
+        return Err(format!("'{file}' is not a file; expected a report"));
     }
     let bytes = fs::read(path).map_err(cannot)?;
     let report = ScenarioReport::read(&String::from_utf8_lossy(&bytes));

@@ -107,7 +107,7 @@ fn how_to_read(exact: bool) -> String {
     format!(
         "A change point is the first commit of a new level: E-divisive means with a t-test, as \
          Apache Otava has it, p below {P_MAX}. Before and after are means, up to the change points \
-         beside it. A level needs some reports: one that stands alone is no change"
+         beside it. A level needs some reports: a single one is not a change"
     )
 }
 

@@ -111,7 +111,7 @@ impl Contender for MistakeRun {
 impl MistakeRun {
     /// Adds a round, and its P99 as a measure of its own.
     fn add_times(&self, row: &mut Row, name: &str, times: &Distribution) -> Result<(), Gone> {
-        let few = || Gone("too few messages for a P99; give the CPUs more time".into());
+        let few = || Gone("too few messages for a P99; measure when the CPUs are less busy".into());
         let median = times.median_of_steps(self.two.clock.step_ns()).ok_or_else(few)?;
         let p99 = times.quantile(0.99).ok_or_else(few)?;
         let mut tail = Distribution::new();

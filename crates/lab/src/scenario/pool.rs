@@ -16,7 +16,6 @@ mod verdicts;
 mod without;
 mod work;
 
-#[cfg(not(feature = "sql"))]
 use std::cell::RefCell;
 use std::time::Duration;
 

@@ -39,7 +39,7 @@ impl Selection {
                 return Err(CannotRun(what));
             }
             if selection.0.iter().any(|(axis, _)| axis == name) {
-                let what = format!("--only: {name} stands twice; give its values with commas");
+                let what = format!("--only: {name} is given twice; give its values with commas");
                 return Err(CannotRun(what));
             }
             selection.0.push((name.into(), values));
@@ -82,8 +82,8 @@ impl Selection {
         let only = |(axis, values): &(String, Vec<String>)| format!("{axis}={}", values.join(","));
         let only: Vec<_> = self.0.iter().map(only).collect();
         format!(
-            "--only {}: none of the {all} rows is like that; allow more values, or leave out \
-             --quick, which has fewer rows",
+            "--only {}: none of the {all} rows matches; allow more values, or leave out --quick, \
+             which has fewer rows",
             only.join(" --only ")
         )
     }
@@ -152,7 +152,7 @@ mod tests {
         let pick = |texts| parse(texts).expect("good").pick(rows(), |row| row);
         assert_eq!(pick(&["bytes=8"]), Ok(vec![row("pipe", "8")]));
         let Err(CannotRun(why)) = pick(&["bytes=8", "transport=in_process"]) else {
-            panic!("no row is like that");
+            panic!("no row matches");
         };
         assert!(why.contains("--only bytes=8 --only transport=in_process: none of the 2 rows"));
     }

@@ -178,7 +178,7 @@ fn add(row: &mut Row, told: &Told, has_array: bool, clock: Clock) -> Result<(), 
         let mut all = Distribution::new();
         values.iter().for_each(|ns| all.add(*ns));
         let median = all.median_of_steps(clock.step_ns());
-        median.map(|median| (all, median)).ok_or("too few turns; give it more time")
+        median.map(|median| (all, median)).ok_or("too few turns; measure when the CPU is less busy")
     };
     let (walks, walk_ns) = collect(&told.walks)?;
     let (turns, turn_ns) = collect(&told.turns)?;

@@ -180,7 +180,7 @@ fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     let told: Vec<String> = told.iter().collect();
     let parts = [
         "does not take spans: it answers 503",
-        "has not got 1 spans, which are lost",
+        "did not get 1 spans, which are lost",
         "takes spans again",
         "ends without 2 spans, all in all",
     ];

@@ -197,8 +197,8 @@ impl MergeReport {
         if shown > 0 {
             writeln!(
                 text,
-                "of {shown} neighbours of different hosts {unsure} are nearer to each other than \
-                 that: their order is not sure"
+                "of {shown} neighbours of different hosts {unsure} are closer in time than that: \
+                 their order is not sure"
             )?;
         }
         if *not_shown > 0 {
@@ -260,11 +260,11 @@ fn said(link: &LinkOrder) -> String {
     match (before, beyond) {
         (0, _) => format!("{found}, none received before that"),
         (_, 0) => {
-            format!("{found}, {before} received before that, within what clocks may be wrong")
+            format!("{found}, {before} received before that, within the error of the clocks")
         }
         _ => format!(
-            "{found}, {before} received before that, {beyond} of them by more than clocks may be \
-             wrong: do not trust the order"
+            "{found}, {before} received before that, {beyond} of them by more than the error of \
+             the clocks: do not trust the order"
         ),
     }
 }

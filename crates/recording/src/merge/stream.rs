@@ -166,7 +166,7 @@ impl Reader {
                 Extent::Cut => {
                     notes.push(format!("part {number} has no end: merged as far as it goes"))
                 }
-                Extent::Foreign => missing.push(format!("part {number} is no MCAP file any more")),
+                Extent::Foreign => missing.push(format!("part {number} is no longer an MCAP file")),
                 Extent::Damaged(text) => {
                     missing.push(format!("part {number} is damaged: {text}; merged up to there"));
                 }
@@ -178,7 +178,7 @@ impl Reader {
         let _ = self.to.send(take(&mut self.ready));
         if self.disordered > 0 {
             notes.push(format!(
-                "{} messages stand more than {} s behind their time in the file, and so here",
+                "{} messages are more than {} s out of order in their file, and so in this one",
                 self.disordered,
                 LATE_NS_MAX / 1_000_000_000
             ));

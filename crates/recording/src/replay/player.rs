@@ -139,7 +139,8 @@ impl<'a> Player<'a> {
         if !self.unknown.is_empty() {
             let names: Vec<_> = self.unknown.iter().take(UNKNOWN_MAX).cloned().collect();
             let names = names.join("', '");
-            self.notes.push(format!("topics that are none of this graph are left out: '{names}'"));
+            self.notes
+                .push(format!("topics that do not belong to this graph are left out: '{names}'"));
         }
         result
     }
@@ -181,7 +182,7 @@ impl<'a> Player<'a> {
                 true => format!("part {number} has no end: it was replayed as far as it goes"),
                 false => format!("part {number} has no end, though others follow"),
             }),
-            Extent::Foreign => self.damaged(number, "it is no MCAP file any more"),
+            Extent::Foreign => self.damaged(number, "it is no longer an MCAP file"),
             Extent::Damaged(text) => self.damaged(number, &text),
         }
         Ok(())

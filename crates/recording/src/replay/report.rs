@@ -101,7 +101,7 @@ impl<'a> ReplayReport<'a> {
         }
         lines(&player.ends).try_for_each(|line| writeln!(text, "{line}"))?;
         if player.interrupted {
-            writeln!(text, "stopped by you before the end")?;
+            writeln!(text, "interrupted before the end")?;
         }
         for thread in player.threads.iter().filter(|thread| thread.tally.differing > 0) {
             self.write_thread(thread, text)?;

@@ -257,7 +257,7 @@ fn a_replay_ends_where_it_is_told_to() {
 fn what_is_no_recording_is_refused_in_words() {
     for bytes in [&b""[..], b"name: arm\n", &[0; 4096], mcap::MAGIC] {
         let text = replay(bytes, None).expect_err("no recording");
-        assert!(text.contains("no MCAP file"), "{text}");
+        assert!(text.contains("not an MCAP file"), "{text}");
     }
     let mut writer = Writer::new(Cursor::new(Vec::new())).expect("memory");
     writer.finish().expect("memory");
@@ -265,7 +265,7 @@ fn what_is_no_recording_is_refused_in_words() {
     let text = replay(&foreign, None).expect_err("somebody else's");
     assert!(text.contains("not one of ours"), "{text}");
     let text = Recording::open(Path::new("/")).expect_err("a folder");
-    assert!(text.contains("is no file"), "{text}");
+    assert!(text.contains("is not a file"), "{text}");
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn a_tail_that_the_recorder_missed_is_named_whatever_part_says_so() {
         thread: 0,
         first: 10,
         cycles: 5,
-        reason: "the disk took no more".into(),
+        reason: "the disk could not be written".into(),
     };
     let part = |number, life, gaps| {
         let metadata = vec![("part", number), ("life", life)];
@@ -364,8 +364,8 @@ fn a_tail_that_the_recorder_missed_is_named_whatever_part_says_so() {
     let result = replay_all(&[&first, &second], None).expect("each part is sound");
     let stops = ["", " (after reset 1)"].map(|life| {
         format!(
-            "thread plant/0{life}: cycles 10 to 14, its last ones, are missing (the disk took no \
-             more)"
+            "thread plant/0{life}: cycles 10 to 14, its last ones, are missing (the disk could not \
+             be written)"
         )
     });
     assert_eq!((result.cycles, result.stops), (40, stops.to_vec()));

@@ -160,11 +160,11 @@ impl RecordedThread {
             TopicContent::Cycle => {
                 let cycle = self.layout.read(data);
                 let cycle = cycle.ok_or_else(|| {
-                    format!("a cycle of {} bytes is none of thread {}", data.len(), self.name)
+                    format!("a cycle of {} bytes is not one of thread {}", data.len(), self.name)
                 })?;
                 if cycle.past.number as u32 != sequence {
                     let number = cycle.past.number;
-                    return Err(format!("cycle {number} bears the sequence number {sequence}"));
+                    return Err(format!("cycle {number} has the sequence number {sequence}"));
                 }
                 gathered.cycle = Some(cycle);
             }

@@ -91,7 +91,7 @@ impl Earlier {
         let file = path.display().to_string();
         let wrong = |what: String| format!("{file}: {what}");
         let written: Written = serde_json::from_value(json(path).map_err(wrong)?)
-            .map_err(|_| wrong(format!("this is no report of a run; {HOW}")))?;
+            .map_err(|_| wrong(format!("this is not a report of a run; {HOW}")))?;
         if written.graph != plan.name {
             let Written { graph, .. } = written;
             let text = format!("the report is of graph '{graph}', and this is '{}'", plan.name);

@@ -87,7 +87,7 @@ pub(crate) fn words(
 ) -> String {
     let meanwhile = match meanwhile {
         _ if cause == Cause::CycleBefore => return "see that cycle".into(),
-        Err(why) => return format!("what the kernel did meanwhile cannot be known: {why}"),
+        Err(why) => return format!("what the kernel did meanwhile is not known: {why}"),
         Ok(meanwhile) => meanwhile,
     };
     let mut facts = vec![];

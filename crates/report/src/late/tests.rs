@@ -51,8 +51,8 @@ fn a_late_cycle_is_told_once_with_its_node() {
     let text = late.tell().expect("it was late");
     assert_eq!(
         text,
-        "control: cycle 1 late by 100 us, in node 'planner' (1.00 ms): what the kernel did \
-         meanwhile cannot be known: its thread was not watched yet"
+        "control: cycle 1 late by 100 us, in node 'planner' (1.00 ms): what the \
+         kernel did meanwhile is not known: its thread was not watched yet"
     );
     assert_eq!((late.tell(), late.cycles()), (None, 1));
     late.look(Vec::new);

@@ -129,7 +129,7 @@ fn a_service_that_was_given_up_and_a_link_that_was_broken_are_named() {
     assert!(text.contains("  - link a.out > b.in is broken\n"), "{text}");
     assert_eq!(json["given_up"], json!(["plant"]));
     assert_eq!(json["broken_links"], json!(["link a.out > b.in is broken"]));
-    assert!(report.ending.is_good(), "a service is no reason for a graph to fail");
+    assert!(report.ending.is_good(), "a service is not a reason for a graph to fail");
     report.lacks = vec!["the CSV is incomplete".into()];
     let text = report.to_text();
     let verdict = "\nfinished, without plant, given up, but the CSV is incomplete; exit status 1\n";

@@ -132,14 +132,13 @@ impl Report<'_> {
             let _ = write!(text, ", {}, {}", counted(flows, "flow"), counted(errors, "error"));
             let refused = sum(|status| status.refused);
             if refused > 0 {
-                let _ = write!(text, ", {refused} refused for want of room");
+                let _ = write!(text, ", {refused} refused: no room");
             }
         }
         text.push('\n');
         if lost > 0 {
-            let words = "sinew run came too late for these cycles of its threads: they are \
-                         counted, but in no other figure; give it more of a CPU, or make the \
-                         period longer";
+            let words = "sinew run read these cycles of its threads too late: they are counted, \
+                         but in no other figure; give it more CPU time, or make the period longer";
             wrap_narrow(&mut text, "records lost: ", words);
         }
         if let Some(error) = self.stats.tracking_error_m() {

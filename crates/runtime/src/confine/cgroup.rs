@@ -83,8 +83,8 @@ const DELEGATE: &str = "start it as 'systemd-run --user --scope -p Delegate=yes 
                         (as root without --user), or with Delegate=yes in its unit";
 /// What is to be done where the kernel has the controllers elsewhere.
 const VERSION_2: &str = "boot with 'cgroup_no_v1=all' (with systemd: \
-                         'systemd.unified_cgroup_hierarchy=1'), and have the cgroups above hand \
-                         it down (Delegate=yes)";
+                         'systemd.unified_cgroup_hierarchy=1'), and let the cgroups above delegate \
+                         it (Delegate=yes)";
 
 /// What a domain's cgroup does not limit, and why.
 pub(crate) type Refusals = BTreeMap<Controller, Refusal>;
@@ -123,7 +123,7 @@ fn folder_of(mounts: &str, cgroups: &str) -> Result<PathBuf, Refusal> {
         Some(below) => Ok(Path::new(point).join(below)),
         None => {
             let own = own.unwrap_or("none");
-            let why = format!("our cgroup ({own}) does not lie below the mount of {root}");
+            let why = format!("the cgroup of this process ({own}) is not below the mount {root}");
             Err(Refusal::new(why, "give the container a cgroup namespace of its own"))
         }
     }
@@ -280,7 +280,7 @@ fn enable(base: &Path, controller: Controller) -> Result<(), Refusal> {
     }
     step_aside(base)?;
     write(&base.join("cgroup.subtree_control"), &format!("+{name}")).map_err(|error| {
-        let why = format!("the cgroup {place} does not hand down '{name}': {error}");
+        let why = format!("the cgroup {place} does not delegate '{name}': {error}");
         Refusal::new(why, DELEGATE)
     })
 }
@@ -293,14 +293,17 @@ fn step_aside(base: &Path) -> Result<(), Refusal> {
     }
     let place = base.display();
     let refuse = |error: io::Error| {
-        Refusal::new(format!("cannot step aside in the cgroup {place}: {error}"), DELEGATE)
+        Refusal::new(
+            format!("cannot move this process into a cgroup below {place}: {error}"),
+            DELEGATE,
+        )
     };
     let own = std::process::id();
     let (ours, others): (Vec<_>, Vec<_>) =
         processes(base).map_err(refuse)?.into_iter().partition(|&pid| pid == own);
     if !others.is_empty() {
         let count = others.len();
-        let why = format!("the cgroup {place} also holds foreign processes ({count})");
+        let why = format!("the cgroup {place} also has processes of other programs ({count})");
         return Err(Refusal::new(why, DELEGATE));
     }
     if ours.is_empty() {

@@ -17,7 +17,7 @@ use super::cgroup::{Controller, Refusal};
 use super::user::User;
 
 /// The remedy where somebody undid what we set.
-const CHANGED: &str = "see who else writes to the cgroup of the domain";
+const CHANGED: &str = "find the program that also writes to the cgroup of the domain";
 
 /// What was found: in words, and how to get what was asked if that is not it.
 type Found = (String, Option<String>);
@@ -150,9 +150,10 @@ fn cpus(asked: &[u32], pid: u32) -> Found {
     let remedy = if got == asked {
         None
     } else if got.iter().all(|cpu| asked.contains(cpu)) {
-        Some("see which CPUs the cpuset of its cgroup or container leaves it".into())
+        Some("see which CPUs the cpuset of its cgroup or container allows".into())
     } else {
-        let what = "see 'sinew log' for what the kernel refused, else what the node itself does";
+        let what = "see 'sinew log' for what the kernel refused; otherwise the node changes it \
+                    itself";
         Some(format!("{what} with its threads"))
     };
     (format!("{} (affinity of its threads)", list(&got)), remedy)
@@ -215,7 +216,7 @@ impl ProcFiles {
             && groups.iter().all(|group| user.groups.contains(group));
         let first = |numbers: &[u32]| numbers.first().copied().unwrap_or(u32::MAX);
         let got = identity(first(&uids), first(&gids), &groups);
-        (got, (!holds).then(|| "see what the node itself does with its identity".into()))
+        (got, (!holds).then(|| "see whether the node itself changes its user".into()))
     }
 }
 

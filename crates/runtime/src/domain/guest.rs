@@ -49,7 +49,7 @@ pub(super) fn run(process: &Process<'_>, domain: &Domain, guest: &Guest) -> Resu
         carve_out: memory,
         nodes: &nodes,
         rows: &rows,
-        bells: bells(process).map_err(system("cannot have the guest's bells"))?,
+        bells: bells(process).map_err(system("cannot open the doorbells of the guest"))?,
     };
     let keeper = Keeper::start(setup).map_err(system("cannot start the guest"))?;
     say(format_args!("life {}, emulated by process {}", keeper.epoch(), keeper.process()));
@@ -129,7 +129,7 @@ impl Agent<'_> {
                 self.fault(GuestProgress::Stopped)
             }
             // It may have read an order that nobody gave: out of memory that it has spoilt.
-            end => at_start(Fault::new(Cause::Died, format_args!("{end}; nobody told it to"))),
+            end => at_start(Fault::new(Cause::Died, format_args!("{end} without being told to"))),
         }
     }
 }

@@ -53,7 +53,7 @@ fn only_flow_nodes_that_differ_have_changed() {
     let none: [&str; 0] = [];
     assert_eq!(edited("  log: {}\n", "\n  # a remark\n  log: {}\n").expect("no change"), none);
     assert_eq!(edited("{x: 1}", "{x:   1}").expect("no change"), none);
-    assert_eq!(edited("{x: 1}", "{x: '1'}").expect("a text is no number"), ["a"]);
+    assert_eq!(edited("{x: 1}", "{x: '1'}").expect("a text is not a number"), ["a"]);
     let another =
         "name: b, port: in}, {name: c, port: in}]}}\n  - {kind: node, name: c, domain: web}";
     assert_eq!(edited("name: b, port: in}]}}", another).expect("a link"), ["a", "c"]);
@@ -82,10 +82,10 @@ fn a_flow_node_may_come_before_nodes_that_stay() {
 fn what_is_made_once_must_stay() {
     let cases = [
         ("name: machine", "name: other", "the graph's name changed from 'machine' to 'other'"),
-        ("period: 1ms", "period: 2ms", "what the spec asks for domain 'core' changed"),
-        ("  log: {}", "  log: {cpus: [0]}", "what the spec asks for domain 'log' changed"),
-        ("  web: {}", "  web: {flows: {workers: 3}}", "what the spec asks for domain 'web'"),
-        ("  web: {}", "  web: {user: nobody}", "what the spec asks for domain 'web' changed"),
+        ("period: 1ms", "period: 2ms", "the settings of domain 'core' changed"),
+        ("  log: {}", "  log: {cpus: [0]}", "the settings of domain 'log' changed"),
+        ("  web: {}", "  web: {flows: {workers: 3}}", "the settings of domain 'web'"),
+        ("  web: {}", "  web: {user: nobody}", "the settings of domain 'web' changed"),
         ("name: give, domain", "name: give, value: 2, domain", "node 'give' of the core changed"),
         (
             "take, domain: log}",
@@ -95,7 +95,7 @@ fn what_is_made_once_must_stay() {
         (
             "- {kind: take",
             "- {kind: begin, name: f, domain: log}\n  - {kind: take",
-            "domain 'log' had no flows and gets some",
+            "domain 'log' had no flow node and gets one",
         ),
     ];
     for (old, new, expected) in cases {

@@ -159,7 +159,7 @@ fn a_window_that_begins_too_late_says_so() {
     let mut watched = Proc::new("cut").observer().threads.remove(0);
     assert!(watched.meanwhile(0).is_none());
     for at_ns in [1000, 2000] {
-        assert!(watched.meanwhile(u64::MAX).is_none(), "one reading is no difference");
+        assert!(watched.meanwhile(u64::MAX).is_none(), "one reading is not a difference");
         let (counters, cpu, is_asleep) = (Counters::default(), None, true);
         watched.readings.push_back(Reading { at_ns, counters, cpu, is_asleep });
     }

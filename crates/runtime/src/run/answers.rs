@@ -124,8 +124,8 @@ impl Run {
             Request::Tap(_) | Request::Step {} | Request::Go {} => {
                 Err("packets are seen at the socket of their domain; use 'sinew tap'".into())
             }
-            Request::Traces {} => Err("the core's cycles are shown to a service whose kind \
-                                       observes the run, and to nobody else in it"
+            Request::Traces {} => Err("in the run itself, only a service whose kind observes the \
+                                       run may read the core's cycles"
                 .into()),
             Request::Status {} | Request::Log { .. } => Err("a bug: answered elsewhere".into()),
         }
@@ -164,15 +164,15 @@ impl Run {
     /// The service that asks, by its place among the services.
     fn asking_service(&self, asked: &Incoming) -> Result<usize, String> {
         let service = asked.from.service.and_then(|at| at.checked_sub(self.core.domains.len()));
-        service.ok_or_else(|| "only a service of the run itself may say that".into())
+        service.ok_or_else(|| "only a service of the run itself may send this request".into())
     }
 
     /// Makes an event of what a service says; what became of that.
     fn raise(&mut self, service: usize, what: EventKind, text: &str) -> &'static str {
         let service = &mut self.services[service];
         match service.orders.say(what, Some(&service.name), text, &mut self.events) {
-            true => "it is an event",
-            false => "too many in this second: it is counted, and no event",
+            true => "it is an event now",
+            false => "too many events in this second: it is counted only",
         }
     }
 

@@ -124,7 +124,9 @@ impl Run {
         let is_lost = |part: &&Part| self.services[part.service].running() != Some(part.process);
         if let Some(lost) = edit.parts.iter().find(is_lost) {
             let name = self.service_name(lost.service);
-            let text = format!("domain '{name}' ended as it prepared it; save the file once more");
+            let text = format!(
+                "domain '{name}' ended while it prepared the edit; save the file once more"
+            );
             return self.give_up(edit, &text);
         }
         let is_silent = |part: &&Part| part.said == Said::Nothing;
@@ -132,7 +134,7 @@ impl Run {
             if now_ns() > edit.until_ns {
                 let (name, limit_s) =
                     (self.service_name(silent.service), PREPARE_NS_MAX / 1_000_000_000);
-                let text = format!("domain '{name}' was not ready for it within {limit_s} s");
+                let text = format!("domain '{name}' did not prepare the edit within {limit_s} s");
                 return self.give_up(edit, &text);
             }
             self.edits.now = Some(edit);
@@ -159,7 +161,7 @@ impl Run {
             let now_ns = now_ns();
             for part in late.into_iter().filter(|_| now_ns > edit.until_ns) {
                 let limit_s = SWAP_NS_MAX / 1_000_000_000;
-                let charge = format!("did not swap the edited graph in within {limit_s} s");
+                let charge = format!("did not take over the edited graph within {limit_s} s");
                 self.services[part.service].kill(charge, now_ns);
             }
             self.edits.now = Some(edit);
@@ -239,7 +241,7 @@ fn domains_of(names: &[String], plans: [&Plan; 2]) -> BTreeSet<usize> {
 /// `2 nodes changed (pong, router); 37 flows finish on the old graph`.
 fn told(changed: &[String], flows: u64) -> String {
     if changed.is_empty() {
-        return "nothing changed but its text".into();
+        return "only its text changed, not the graph".into();
     }
     let mut names = changed[..changed.len().min(NAMES_TOLD_MAX)].join(", ");
     if changed.len() > NAMES_TOLD_MAX {
@@ -260,7 +262,7 @@ mod tests {
     #[test]
     fn what_changed_is_told_in_a_line() {
         let names = |count: usize| (0..count).map(|at| format!("n{at}")).collect::<Vec<_>>();
-        assert_eq!(told(&[], 5), "nothing changed but its text");
+        assert_eq!(told(&[], 5), "only its text changed, not the graph");
         assert_eq!(told(&names(1), 0), "1 node changed (n0)");
         assert_eq!(
             told(&names(2), 1),

@@ -181,7 +181,7 @@ impl Run {
         }
         if !wanted && self.faults().is_empty() {
             let deserted = self.core.domains.iter_mut().filter(|domain| domain.has_ended());
-            deserted.for_each(|domain| domain.charge("ended before it was told to".into()));
+            deserted.for_each(|domain| domain.charge("ended without being told to".into()));
         }
         let reason = self.reason();
         self.want_stop(&reason).finished |= finished;
@@ -279,8 +279,8 @@ impl Run {
     pub fn reset(&mut self) -> Result<(), String> {
         if !self.holds() {
             return Err(
-                "this graph does not hold, the end of its core is the end of the run; write \
-                        'hold: true' at its top"
+                "this graph has no 'hold: true', so its run ends with its core; write 'hold: true' \
+                 at its top"
                     .into(),
             );
         }

@@ -215,9 +215,9 @@ impl Run {
         let end = if plan.is_service(link.from.node) { link.from } else { link.to };
         let service = plan.domains[plan.nodes[end.node].domain].name.clone();
         let text = format!(
-            "link {} > {} is broken: '{service}' has written over its region; the core goes on \
-             without the link, also when '{service}' is back; to have it again, stop the graph \
-             and run it again",
+            "link {} > {} is broken: '{service}' has overwritten its memory; the core goes on \
+             without the link, even after '{service}' restarts; to restore the link, stop the \
+             graph and run it again",
             plan.end_name(link.from),
             plan.end_name(link.to),
         );

@@ -212,7 +212,7 @@ impl Run {
     /// The first that is wrong, and what to do.
     pub(super) fn set(&mut self, settings: &[String], save: bool) -> Result<String, String> {
         if self.is_ending() {
-            return Err("the graph is stopping, and no core will take it".into());
+            return Err("the graph is stopping, and its core takes no new values".into());
         }
         let wanted = self.wanted(settings)?;
         for wanted in &wanted {
@@ -270,7 +270,7 @@ impl Run {
         let base = &self.request.spec.base;
         let made = panics::caught(|| try_values(plan, wanted.node, base, &wanted.values));
         let made = made.unwrap_or_else(Err);
-        made.map_err(|fault| format!("node '{name}' does not take that: {fault}"))
+        made.map_err(|fault| format!("node '{name}' refuses the new values: {fault}"))
     }
 
     /// Hands new values to the node; what changed, a piece for each.
@@ -300,7 +300,10 @@ impl Run {
         }
         let saver = self.links.tunings.saver.as_ref().ok_or("a bug: nobody saves")?;
         saver.settings.try_send(settings.to_vec()).map_err(|_| {
-            format!("{SAVES_MAX} others wait already to be saved; see to the disk, or leave --save")
+            format!(
+                "{SAVES_MAX} other changes already wait to be saved; check the disk, or leave out \
+                 --save"
+            )
         })
     }
 

@@ -271,7 +271,7 @@ fn files_that_no_edit_took_in_count_with_the_next_one() {
     stage.until("four edits", |stage| stage.told(EventKind::Edited).len() == 4);
     let told = stage.told(EventKind::Edited);
     assert!(told[2].contains("1 node changed (last)"), "{told:?}");
-    assert_eq!(told[3], "nothing changed but its text");
+    assert_eq!(told[3], "only its text changed, not the graph");
     end(stage);
 }
 
@@ -282,7 +282,7 @@ fn a_domain_that_does_not_swap_blocks_no_edit() {
     stage.run.edit(edition(graph(policy, "b", "pass")));
     stage.until_event("web", EventKind::Faulted, 1);
     let said = stage.texts("web", EventKind::Faulted);
-    assert_eq!(said, ["did not swap the edited graph in within 5 s"]);
+    assert_eq!(said, ["did not take over the edited graph within 5 s"]);
     // It starts again in the edited graph, and takes the next one.
     until_packets(&mut stage, "b");
     stage.run.edit(edition(graph(policy, "c", "pass")));

@@ -216,12 +216,12 @@ fn a_guest_is_refused_what_it_cannot_have() {
         (
             "caller: {",
             "caller: {limits: {descriptors: 21}, ",
-            "service 'caller' cannot live with descriptors: 21; it needs 22",
+            "service 'caller' cannot run with descriptors: 21; it needs 22",
         ),
         (
             "heartbeat: 10s\n    stop",
             "limits: {descriptors: 37}\n    stop",
-            "guest 'guest' cannot live with descriptors: 37; it needs 38",
+            "guest 'guest' cannot run with descriptors: 37; it needs 38",
         ),
         (
             "capacity: 4}]}\n  - kind: mirror",

@@ -57,7 +57,7 @@ fn garbage_in_its_links_harms_only_a_service() {
         });
         stage.until("it is told", |stage| !stage.run.broken_links().is_empty());
         let told = stage.run.broken_links().remove(0);
-        assert!(told.contains("'servant' has written over its region"), "{told}");
+        assert!(told.contains("'servant' has overwritten its memory"), "{told}");
         let before = [1, 2].map(|at: usize| stage.arrived[at].len());
         stage.until("the others read on", |stage| {
             (1..3).all(|at| stage.arrived[at].len() > before[at - 1] + 50)

@@ -365,7 +365,7 @@ fn every_failure_stops_the_motor_and_is_reported() {
         ("slow", Cause::Overrun, "in a row"),
         ("stall", Cause::Overrun, "periods lost before this cycle"),
         ("abort", Cause::Died, "ended by signal 6"),
-        ("hang", Cause::Died, "ran no cycle for 2000 ms: a node hangs, or somebody stopped"),
+        ("hang", Cause::Died, "ran no cycle for 2000 ms: a node hangs, or the process was"),
     ];
     for (failure, cause, words) in rows {
         let source = format!("fail_at: 50, failure: {failure},");
@@ -411,7 +411,7 @@ fn a_killed_plant_stops_the_controller() {
 
 fn a_domain_that_ends_by_itself_is_a_fault() {
     let seen = run_and_signal("delivery: latest", 0, Signal::TERM);
-    assert_eq!(seen.fault().fault.text(), "ended before it was told to");
+    assert_eq!(seen.fault().fault.text(), "ended without being told to");
     assert_stopped(&seen.motor(1));
 }
 

@@ -350,7 +350,7 @@ nodes:
     assert_eq!(stage.end(), Outcome::Faulted);
     let faults = stage.run.faults();
     assert_eq!(faults.len(), 1, "the other one has ended in order: {faults:?}");
-    let reason = "not restarted, as it says: its process was ended by signal 9";
+    let reason = "not restarted, by its policy: its process was ended by signal 9";
     assert_eq!(faults[0].1.fault.text(), reason);
 }
 

@@ -92,7 +92,8 @@ fn only_a_service_may_announce_or_raise_an_alarm() {
         Request::Alarm { text: "nothing at all".into() },
     ] {
         let answer = asked(&mut stage, request);
-        let refused = Answer::Error("only a service of the run itself may say that".into());
+        let refused =
+            Answer::Error("only a service of the run itself may send this request".into());
         assert_eq!(answer, refused);
     }
     assert_eq!(stage.status("eye").address, None);

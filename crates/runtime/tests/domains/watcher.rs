@@ -61,7 +61,8 @@ impl Watcher {
             "cry" => {
                 let supervisor = io.watch().supervisor().clone();
                 let alarm = Request::Alarm { text: "help".into() };
-                while supervisor.order(&alarm).map_err(|text| fault!("{text}"))? == "it is an event"
+                while supervisor.order(&alarm).map_err(|text| fault!("{text}"))?
+                    == "it is an event now"
                 {
                     io.beat();
                 }

@@ -163,7 +163,11 @@ fn realtime_role<'a>(name: Named<'a>, domain: &Fields<'a>, entry: &'a Entry) -> 
         }
         (Trigger::Input, Some(item)) => {
             let message = "a domain with trigger: input has no period of its own";
-            report.error(item.span, message, "remove 'period'; it is that of who releases it");
+            report.error(
+                item.span,
+                message,
+                "remove 'period'; it is the period of the domain that releases this one",
+            );
         }
         _ => {}
     }

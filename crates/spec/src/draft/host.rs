@@ -24,7 +24,8 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Host<'a> {
     let listen = fields.text("listen").filter(|named| is_address(*named, true, report));
     let router = fields.text("router").filter(|named| is_address(*named, false, report));
     if let (None, Some(listen)) = (address, listen) {
-        let message = format!("host '{}' listens, and the others do not know where", name.text);
+        let message =
+            format!("host '{}' listens, but the other hosts do not know where", name.text);
         report.error(listen.span, message, "add 'address: NAME:PORT', where they reach it");
     }
     let text = |named: Named<'_>| named.text.to_owned();
@@ -64,7 +65,7 @@ fn is_address(Named { text, span }: Named<'_>, is_numeric: bool, report: &Report
         (is_ip || is_name) && port.parse::<u16>().is_ok_and(|port| port > 0)
     });
     if !good {
-        let message = format!("'{text}' is no address of a host");
+        let message = format!("'{text}' is not an address of a host");
         let help = match is_numeric {
             true => "write one of its own addresses and a port from 1 to 65535: 0.0.0.0:7447",
             false => "write a name or an address, and a port from 1 to 65535: cell.local:7447",

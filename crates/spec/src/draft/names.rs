@@ -65,14 +65,14 @@ impl<'a> Draft<'a> {
         let outer = name.split_once('/').map_or(name, |(outer, _)| outer);
         if outer != name && matches!(self.member(scope, outer), Some(Member::Block(_))) {
             return format!(
-                "who stands in block '{outer}' is reached by a port of it: 'name: {outer}'"
+                "a node in block '{outer}' is reached through a port of the block: 'name: {outer}'"
             );
         }
         for block in self.around(scope) {
             if self.member(block.scope, name).is_some() {
                 let block = block.name.text;
                 return format!(
-                    "links stay inside a block: '{name}' stands outside of '{block}'; name the \
+                    "links stay inside a block, and '{name}' is outside of '{block}'; name the \
                      port under 'outputs:' of '{block}', and link that"
                 );
             }

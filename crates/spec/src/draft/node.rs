@@ -132,7 +132,7 @@ pub(super) fn actuators(kind: &Kind, fields: &Fields<'_>, name: Named<'_>) -> Ve
     let actuator_ports = || (0..kind.ports.len()).filter(is_actuator);
     for entry in entries {
         if !actuator_ports().any(|at| kind.ports[at].name == entry.key) {
-            let message = format!("'{}' is no actuator port of {}", entry.key, kind.name);
+            let message = format!("'{}' is not an actuator port of {}", entry.key, kind.name);
             let help = suggest(&entry.key, actuator_ports().map(|at| kind.ports[at].name));
             report.error(entry.span, message, help);
         }

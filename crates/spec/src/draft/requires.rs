@@ -18,7 +18,7 @@ pub(crate) fn read(outer: &Fields<'_>, takes_cpu_time: bool) -> Vec<Required> {
         && p99_ns > max_ns
     {
         let (p99, max) = (duration_text(p99_ns), duration_text(max_ns));
-        let message = format!("latency {p99} says nothing beside latency_max {max}");
+        let message = format!("latency {p99} has no effect beside latency_max {max}");
         fields.report.error(span, message, "remove it, or write less than latency_max");
     }
     let mut all = Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn read(outer: &Fields<'_>, takes_cpu_time: bool) -> Vec<Required> {
     }
     if fields.entries().is_empty() {
         let help = "write a bound, such as {latency: 10us}, or remove it";
-        outer.report.error(entry.span, "'requires' says nothing", help);
+        outer.report.error(entry.span, "'requires' is empty", help);
     }
     all
 }

@@ -82,8 +82,9 @@ fn blocking(flows: &Fields<'_>) -> PoolSize {
     // One that was refused is reported already.
     let are_read = min > 0 && max > 0;
     if are_read && min >= max {
-        let message =
-            format!("a pool that finds its size has no choice from min {min} to max {max}");
+        let message = format!(
+            "a pool that adapts its size needs a min below its max, found min {min} and max {max}"
+        );
         let help =
             format!("write a max that is more than min, or blocking: {min} for a fixed size");
         let key = if bounds.get("max").is_some() { "max" } else { "min" };
@@ -177,8 +178,8 @@ fn check(fields: &Fields<'_>, restart: &Restart) {
     }
     let fitting = fitting(restart);
     let message = format!(
-        "the service could never be given up: from the first to the last of {restarts_max} \
-         restarts{} the pauses alone take {}, and the window is {}{}",
+        "the restart limit can never be reached: the pauses between {restarts_max} restarts{} \
+         alone take {}, and the window is {}{}",
         written("restarts_max"),
         text(pauses_ns),
         duration_text(window_ns),

@@ -207,14 +207,14 @@ fn refused(text: &str, changes: &[Change]) -> String {
 fn what_other_places_say_too_is_refused() {
     let of_an_alias = "a: &x\n  b: 1\nc: *x\n";
     for change in [set("c", "b", "2"), remove("c", "b"), set("c", "d", "2")] {
-        let why = "line 3: '*x' stands here for what '&x' on line 1 says, which would change there \
-                   too; write it out here by hand";
+        let why = "line 3: '*x' repeats the value of '&x' on line 1, which would change too; write \
+                   the value out here by hand";
         assert_eq!(refused(of_an_alias, &[change]), why);
     }
     let at = |line: usize| {
         format!(
-            "line {line}: '&x' on line 1 stands on line 3 too, by '*x', and would change there; \
-             write it out there by hand"
+            "line {line}: the value of '&x' on line 1 is repeated on line 3 by '*x', and would \
+             change there too; write it out there by hand"
         )
     };
     for change in [set("a", "b", "2"), set("a", "d", "2")] {
@@ -258,27 +258,27 @@ fn what_cannot_be_changed_is_refused_with_its_line() {
         (
             "a: 1\nb: {c: 1}\n",
             set("b", "c", "x, y"),
-            "line 2: this mapping cannot be edited by program; write 'c: x, y' there by hand",
+            "line 2: this mapping cannot be edited by a program; write 'c: x, y' there by hand",
         ),
         (
             "a: 1\nb: {c: 1}\n",
             set("b", "d", "x # y"),
-            "line 2: this mapping cannot be edited by program; write 'd: x # y' there by hand",
+            "line 2: this mapping cannot be edited by a program; write 'd: x # y' there by hand",
         ),
         (
             "? a\nb: 1\n",
             set("", "a", "2"),
-            "line 1: this mapping cannot be edited by program; write 'a: 2' there by hand",
+            "line 1: this mapping cannot be edited by a program; write 'a: 2' there by hand",
         ),
         (
             "[a: 1]\n",
             set("0", "b", "2"),
-            "line 1: this mapping cannot be edited by program; write 'b: 2' there by hand",
+            "line 1: this mapping cannot be edited by a program; write 'b: 2' there by hand",
         ),
         (
             "a: 1\n",
             set("", "b: c", "2"),
-            "line 1: this mapping cannot be edited by program; write 'b: c: 2' there by hand",
+            "line 1: this mapping cannot be edited by a program; write 'b: c: 2' there by hand",
         ),
         (
             "a: 1\n",
@@ -292,7 +292,7 @@ fn what_cannot_be_changed_is_refused_with_its_line() {
     assert!(refused("a: 1\n", &[set("", "a", "{")]).contains("'a' cannot be '{': not YAML"));
     assert!(refused("a: 1\n", &[set("", "a", "")]).contains("'a' cannot be ''"));
     assert!(refused("a: 1\nb: [\n", &[]).contains(": not YAML: "));
-    assert!(refused("a: 1\na: 2\n", &[]).starts_with("line 2: key 'a' stands twice"));
+    assert!(refused("a: 1\na: 2\n", &[]).starts_with("line 2: key 'a' appears twice"));
 }
 
 #[test]
@@ -301,7 +301,10 @@ fn an_error_names_the_line_as_it_was_before_all_changes() {
     let first = [set("a", "i", "1"), set("a.c", "j", "1"), set("a", "c", "1"), remove("a", "b")];
     assert!(edit(text, &first).is_ok());
     let refused = refused(text, &[&first[..], &[set("", "g", "2")]].concat());
-    assert!(refused.starts_with("line 7: '&x' on line 7 stands on line 8 too"), "{refused}");
+    assert!(
+        refused.starts_with("line 7: the value of '&x' on line 7 is repeated on line 8"),
+        "{refused}"
+    );
 }
 
 /// The graphs of this repository that are YAML, each with its name.

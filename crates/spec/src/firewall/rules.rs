@@ -52,10 +52,10 @@ fn crossing_rules(plan: &Plan, link: &Link, direction: Direction) -> Vec<&'stati
         (!link.fused, "a slot of a thread cannot leave the core"),
         (link.transport == shared, "it must lie in bytes that outlive a service"),
         (link.sync == Sync::LockFree, "a service that holds a lock would hold up the core"),
-        (delivery, "its delivery lets the core wait for the service or lose its word"),
+        (delivery, "with its delivery the core waits for the service, or loses its messages"),
         (is_bounded, "it has no bound"),
-        (link.wait == Wait::Spin, "the core would sleep on it, or would have to wake somebody"),
-        (!link.delay, "it is delayed, and a service is no part of the cycle"),
+        (link.wait == Wait::Spin, "the core would sleep on it, or would have to wake a service"),
+        (!link.delay, "it is delayed, and a service is not part of the cycle"),
         (!commands, "a service commands an actuator"),
     ];
     rules.into_iter().filter(|(holds, _)| !holds).map(|(_, what)| what).collect()
@@ -69,8 +69,8 @@ fn stamps(plan: &Plan) -> Vec<String> {
         let is_remote = plan.is_of_hosts(link.from.node) && !plan.is_service(link.to.node);
         let moves = !plan.nodes[link.to.node].actuators.is_empty();
         let rules = [
-            (is_remote && !is_stamped, "what comes from another host bears no stamp"),
-            (!is_remote && is_stamped, "messages bear a stamp that nobody writes"),
+            (is_remote && !is_stamped, "messages from another host have no stamp"),
+            (!is_remote && is_stamped, "messages have a stamp, but no other host writes it"),
             (is_remote && moves, "another host writes to a node that moves an actuator"),
         ];
         let broken = rules.into_iter().filter(|(is_broken, _)| *is_broken);

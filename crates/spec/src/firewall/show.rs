@@ -9,13 +9,16 @@ use super::{Firewall, On, ThreadWaits, WaitsFor, direction, why};
 use crate::picture::{count, delivery_text};
 
 /// Why the core cannot wait for who observes it.
-const OBSERVING: &str = "the core leaves a record of each cycle, which they read, slow or not, in \
-                         memory that they cannot write";
+const OBSERVING: &str = "they read the records of the core's cycles, in memory that they cannot \
+                         write; the core never waits for them";
 
 /// What of a link is dropped for its age.
 fn past(link: &Link) -> String {
     link.after_ns.map_or(String::new(), |after_ns| {
-        format!(", and drops what another host said more than {} ago", duration_text(after_ns))
+        format!(
+            ", and drops messages of another host that are older than {}",
+            duration_text(after_ns)
+        )
     })
 }
 
@@ -77,7 +80,7 @@ impl Firewall {
 
     fn waiting_lines(&self, plan: &Plan) -> Vec<String> {
         let head = match self.violations.is_empty() {
-            true => "what each realtime thread can wait for, no service among it:",
+            true => "what each realtime thread can wait for, without any service:",
             false => "what each realtime thread can wait for:",
         };
         let line = |thread: &ThreadWaits| {

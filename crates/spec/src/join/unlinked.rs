@@ -93,7 +93,8 @@ fn unlinked(draft: &Draft<'_>, node: Named<'_>, name: &str, shown: &str, port: &
         }
         Direction::Out => {
             let help = format!(
-                "add 'ports: {{{name}: [{{name: NODE, port: PORT}}]}}' to who takes {crosses}"
+                "add 'ports: {{{name}: [{{name: NODE, port: PORT}}]}}' to the node that takes \
+                 {crosses}"
             );
             ("output", help)
         }

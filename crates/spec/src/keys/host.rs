@@ -15,8 +15,8 @@ pub(crate) static HOST: Table = Table {
         optional(
             "address",
             Shape::Value(ParameterType::Text),
-            "Where the others reach it: NAME:PORT. Of two hosts with links between them one must \
-             have it, or both a 'router'.",
+            "Where the other hosts reach it: NAME:PORT. Of two hosts with links between them, one \
+             needs an address, or both need a 'router'.",
         ),
         optional(
             "listen",
@@ -27,14 +27,14 @@ pub(crate) static HOST: Table = Table {
         optional(
             "router",
             Shape::Value(ParameterType::Text),
-            "A router of Zenoh that it calls: NAME:PORT. Two hosts that both name one speak \
-             through it.",
+            "A router of Zenoh that it connects to: NAME:PORT. Two hosts that both name one are \
+             connected through it.",
         ),
         optional(
             "tls",
             Fields(&TLS),
-            "What it shows the others, and by what it knows them. Default: all is said in the \
-             open, and whoever reaches the port is believed.",
+            "Its certificate, and how it checks those of the other hosts. Default: no encryption, \
+             and everyone who reaches the port is trusted.",
         ),
     ],
 };
@@ -46,15 +46,19 @@ static TLS: Table = Table {
         required(
             "ca",
             Shape::Value(ParameterType::Path),
-            "Certificates that the others' must be signed by, a PEM file.",
+            "A PEM file with the authorities that sign the certificates of the other hosts.",
         ),
         required(
             "certificate",
             Shape::Value(ParameterType::Path),
-            "Its own certificate, a PEM file: its CN is the host's name (with a router \
-             GRAPH@HOST), and it names the 'address', too.",
+            "A PEM file with its own certificate. The CN is the host's name (with a router \
+             GRAPH@HOST), and the certificate names the 'address', too.",
         ),
-        required("key", Shape::Value(ParameterType::Path), "The key of that, a PEM file."),
+        required(
+            "key",
+            Shape::Value(ParameterType::Path),
+            "A PEM file with the private key of its certificate.",
+        ),
     ],
 };
 

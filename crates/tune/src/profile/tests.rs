@@ -57,8 +57,8 @@ fn a_profile_is_read_as_it_was_written() {
 
 #[test]
 fn what_is_out_of_range_is_refused_with_its_place_and_what_to_do() {
-    refused("", "no machine profile: EOF");
-    refused("[1]", "no machine profile");
+    refused("", "not a machine profile: EOF");
+    refused("[1]", "not a machine profile");
     bad("/format", "tea".into(), "expected the format 'sinew machine profile', it is 'tea'");
     bad("/version", 1.into(), "it is of version 1, expected 3");
     bad("/time", "\u{1b}[2J".into(), "time: expected a line");

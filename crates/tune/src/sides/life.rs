@@ -153,7 +153,7 @@ mod tests {
             let life = Life::Thread(Arc::clone(&ended));
             assert_eq!(life.until(last_words(&ended, at, true)), Ok("last words"), "{at}");
             ended.store(false, Ordering::Release);
-            life.until(last_words(&ended, at, false)).expect_err("it says nothing");
+            life.until(last_words(&ended, at, false)).expect_err("it printed nothing");
         }
     }
 

@@ -149,7 +149,7 @@ pub(super) fn flows(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<Line
     }
     let mut lines = rows.lines(theme, columns);
     for node in scene.flows().filter(|node| node.status.refused > 0) {
-        let text = format!("{} refused {} for want of room", node.name, node.status.refused);
+        let text = format!("{} refused {}: no room", node.name, node.status.refused);
         lines.push(Line::styled(text, theme.bad()));
     }
     let more = scene.flows().count().saturating_sub(FLOWS_MAX);

@@ -175,7 +175,7 @@ fn flows(status: &Status, theme: Theme) -> Rows {
             Cell::count(flow.errors, theme),
         ]);
         if flow.refused > 0 {
-            rows.note(format!("refused {} for want of room", flow.refused), theme.bad());
+            rows.note(format!("refused {}: no room", flow.refused), theme.bad());
         }
     }
     rows
@@ -281,7 +281,8 @@ fn links(status: &Status, theme: Theme) -> Rows {
             count(link.dropped),
         ]);
         if link.broken {
-            let what = "the graph goes on without it; to have it again, stop and run it again";
+            let what = "the graph goes on without it; to restore it, stop the graph and run it \
+                        again";
             rows.note(what.into(), theme.bad());
         }
     }

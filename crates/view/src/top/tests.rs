@@ -183,7 +183,7 @@ fn a_node_of_flows_has_figures_of_its_own() {
     let lines: Vec<_> = tables.iter().flatten().map(Line::to_string).collect();
     let flow = "pong       snippet   123456  34.5k         12    11.2       -  1384.0       3";
     assert!(lines.iter().any(|line| line.trim_end() == flow), "{lines:#?}");
-    let refused = lines.iter().any(|line| line.trim() == "refused 7 for want of room");
+    let refused = lines.iter().any(|line| line.trim() == "refused 7: no room");
     assert!(refused, "{lines:#?}");
     assert!(!lines.iter().any(|line| line.starts_with("node ")), "it has no other row: {lines:#?}");
 }

@@ -162,6 +162,11 @@ impl<'t> Reader<'t, '_> {
         if let Some((_, ours)) = OTHERS.iter().find(|row| row.0 == found) {
             return self.wrong(self.at, format!("write '{ours}' for '{found}'"));
         }
+        let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+        let text = self.text.as_bytes();
+        if found == "," && digit(text[..self.at].last()) && digit(text.get(self.end)) {
+            return self.wrong(self.at, "write '.' for ',': a number has a decimal point");
+        }
         match self.token {
             Token::End => self.wrong(self.at, format!("expected {what}, found the end")),
             _ => self.wrong(self.at, format!("expected {what}, found '{found:.30}'")),
@@ -179,7 +184,8 @@ impl<'t> Reader<'t, '_> {
                 let len = number_len(rest);
                 let number = rest[..len].parse().ok().filter(|number: &f64| number.is_finite());
                 let Some(number) = number else {
-                    let what = format!("'{:.30}' is no number that a double holds", &rest[..len]);
+                    let what =
+                        format!("'{:.30}' is not a number that a double holds", &rest[..len]);
                     return self.wrong(self.at, what);
                 };
                 (Token::Number(number), len)

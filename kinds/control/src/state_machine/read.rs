@@ -149,7 +149,7 @@ impl Reader<'_> {
             None => None,
         };
         if guard.is_none() && after_ns.is_none() {
-            let fault = fault!("{title} says not when; add 'if', 'after' or both");
+            let fault = fault!("{title} has no condition; add 'if', 'after' or both");
             return Err(fault.at(item.span));
         }
         Ok(Transition { to, guard, after_ns: after_ns.unwrap_or(0) })

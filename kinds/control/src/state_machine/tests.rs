@@ -218,7 +218,7 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "{s: {outputs: {out: 0}, transitions: [{to: s}]}}",
-        "state 's', transition 1 says not when; add 'if', 'after' or both",
+        "state 's', transition 1 has no condition; add 'if', 'after' or both",
     ),
     (
         "{s: {outputs: {out: 0}, transitions: [{to: s, if: a, aft: 1}]}}",

@@ -110,7 +110,7 @@ fn ports_and_matrices_may_be_fewer() {
 
 /// A parameter, a value that does not fit, and what is said of it.
 const REFUSED: &[(&str, &str, &str)] = &[
-    ("outputs", "[]", "outputs names none, expected 1 to 8; name what c gives"),
+    ("outputs", "[]", "outputs is empty, expected 1 to 8 names; name what c gives"),
     (
         "a",
         "3",

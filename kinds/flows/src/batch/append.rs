@@ -26,22 +26,21 @@ static INFO: Kind = Kind {
     name: "append",
     doc: "Writes a line at the end of a file and passes the packet on. All workers and all nodes \
           with the same file write through one writer, in the order in which packets come. A line \
-          is there whole or not at all: what the disk does not take is an error, and is taken \
-          back.",
+          is written whole or not at all: if the disk fails, the node fails and removes the part.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet.")],
     parameters: &[
         Parameter::new("path", ParameterType::Path)
-            .doc("The file; made if it is not there. Its folder must be."),
+            .doc("The file; created if missing. Its folder must exist."),
         Parameter::new("value", ParameterType::Yaml)
             .or("'{{ packet }}'")
             .doc("What is written, as a template."),
         Parameter::new("as", ParameterType::Choice(&["ndjson", "text", "csv"])).or("ndjson").doc(
-            "How: as JSON in a line; a text, which may not have lines of its own; the values of a \
-             list or a mapping as a row of CSV (RFC 4180).",
+            "Form of the line: JSON; a text without line breaks; or the values of a list or a \
+             mapping as a row of CSV (RFC 4180).",
         ),
         Parameter::new("sync", ParameterType::Bool).or("false").doc(
-            "Whether the answer waits for fsync: then the line outlives a power cut. Without it \
-             a line that is answered outlives a kill of the process.",
+            "Whether the answer waits for fsync. With it the line survives a power cut; without it \
+             an answered line survives a kill of the process.",
         ),
     ],
     ..FLOW
@@ -169,7 +168,7 @@ impl Writer {
         if is_first {
             self.serve(pool);
         }
-        answered.await.unwrap_or_else(|_| Err(Error::new("the writer's thread has given up")))
+        answered.await.unwrap_or_else(|_| Err(Error::new("the writer's thread has failed")))
     }
 
     /// Lets a thread write what waits, until nothing does.

@@ -29,20 +29,20 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(m
 
 static INFO: Kind = Kind {
     name: "dir",
-    doc: "Begins a flow for each file that comes into a folder, and for those that are there, in \
-          the order of their names. Its packet is {file, name, size}. When the reply is back the \
-          file is moved to the folder 'done', so that it comes once; after a kill those that were \
-          under way come again. The first worker alone has it.",
+    doc: "Begins a flow for each file in a folder, and for each new one, in the order of their \
+          names. Its packet is {file, name, size}. When the reply is back, the file is moved to \
+          the folder 'done', so each file comes once; after a kill, the files that were under way \
+          come again. Only the first worker runs it.",
     ports: &[output("out", "The packet.")],
     parameters: &[
-        Parameter::new("path", ParameterType::Path).doc("The folder. Those in it are left alone."),
+        Parameter::new("path", ParameterType::Path).doc("The folder. Folders in it are ignored."),
         Parameter::new("pattern", ParameterType::Text).or("'*'").doc(
-            "Which names, such as '*.csv'. Names that begin with a dot are those of files that \
-             somebody still writes.",
+            "Pattern of the names, such as '*.csv'. Names that begin with a dot are ignored: such \
+             files are still being written.",
         ),
         Parameter::new("done", ParameterType::Path).doc(
-            "A folder on the same disk, for files whose reply is no error; made if it is not \
-             there. Nothing in it is replaced.",
+            "A folder on the same disk, for files whose reply is not an error; created if missing. \
+             Nothing in it is replaced.",
         ),
         Parameter::new("failed", ParameterType::Text).or("\"\"").doc(
             "The same for files whose reply is an error. Empty: they stay, and come again when \
@@ -50,10 +50,10 @@ static INFO: Kind = Kind {
         ),
         Parameter::new("quiet", ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX })
             .or("1s")
-            .doc("A file is whole when it has not changed for so long."),
+            .doc("A file is complete when it has not changed for this long."),
         Parameter::new("concurrency", ParameterType::Integer { min: 1, max: 1024 })
             .or("1")
-            .doc("So many files are under way at once."),
+            .doc("Most files that are under way at once."),
         Parameter::new(
             "deadline",
             ParameterType::Duration { min_ns: 1_000_000, max_ns: LIMIT_NS_MAX },

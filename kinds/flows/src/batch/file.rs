@@ -35,19 +35,19 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "file",
-    doc: "Reads a file and sends each element of it to 'out'. {read, done, rejected} goes to \
-          'done', and where that leads nowhere it is the reply. It reads no further ahead than its \
-          elements are answered, and never holds the file. With a checkpoint, a run that was \
-          killed goes on where the last one was.",
+    doc: "Reads a file and sends each element of it to 'out'. At the end {read, done, rejected} \
+          goes to 'done'; without a link it is the reply. It reads only as fast as elements are \
+          answered, and never holds the whole file. With a checkpoint, a new run goes on where a \
+          killed one was.",
     ports: &[
-        input("in", "The packet, of which 'path' is made."),
+        input("in", "The packet, for the templates in 'path'."),
         error(),
-        output("out", "An element: a text, a row, or what a line of JSON says."),
+        output("out", "An element: a text, a row, or the value of a line of JSON."),
         output("done", "{read, done, rejected}, with those before the checkpoint."),
         output(
             "rejected",
-            "{file, line, number, error, status} of an element that has failed: its text, the \
-             line where it begins, why. Where it leads nowhere, such an element fails the whole.",
+            "{file, line, number, error, status} of an element that has failed: its text, the line \
+             where it begins, why. Without a link, such an element fails the whole file.",
         ),
     ],
     parameters: &[
@@ -67,18 +67,17 @@ static INFO: Kind = Kind {
             .doc("What stands between two fields of CSV: one character of ASCII."),
         Parameter::new("concurrency", ParameterType::Integer { min: 1, max: 1024 })
             .or("1")
-            .doc("So many elements are under way at once."),
+            .doc("Most elements that are under way at once."),
         Parameter::new("line_size_max", ParameterType::Size { min_bytes: 16, max_bytes: 64 << 20 })
             .or("1MiB")
             .doc("Longest line, row or whole file. A longer one fails the whole."),
         Parameter::new("checkpoint", ParameterType::Yaml).or("\"\"").doc(
-            "What says once a second how far it is, and at the end that it is done: a file, \
-             relative to the folder of the spec, or an entry {store: NAME, key: expression}. \
-             Empty: none.",
+            "Where the progress is kept, once a second and at the end: a file, relative to the \
+             folder of the spec, or an entry {store: NAME, key: expression}. Empty: none.",
         ),
         Parameter::new("follow", ParameterType::Bool).or("false").doc(
-            "Whether it waits for more at the end of the file, also when another file takes its \
-             place or it is cut. Then it ends with its flow, its domain or its graph.",
+            "Whether it waits for more at the end of the file, even if the file is replaced or \
+             cut. Then it runs until its flow, its domain or its graph ends.",
         ),
     ],
     ..FLOW
@@ -123,7 +122,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     };
     let follows = parameters.bool("follow");
     if follows && matches!(format, ElementFormat::Whole) {
-        let text = "a whole file that is followed would never be an element".to_owned();
+        let text = "a file that is followed has no end, so it cannot be one element".to_owned();
         return refuse("follow", text, "write as: lines, or another");
     }
     let size_max = parameters.size("line_size_max") as usize;

@@ -19,8 +19,8 @@ static INFO: Kind = Kind {
     name: "once",
     doc: "Begins one flow as soon as its domain runs. When the reply is back the run ends: all \
           domains stop in order, and the exit status is 0, or 1 if the reply is an error. A run \
-          that is told to stop before that ends with 1, and the flow is cancelled. The first \
-          worker alone has it. A domain that is started again begins the flow again.",
+          that is told to stop before that ends with 1, and the flow is cancelled. Only the first \
+          worker runs it. A domain that is started again begins the flow again.",
     ports: &[output("out", "The packet.")],
     parameters: &[
         Parameter::new("packet", ParameterType::Yaml)

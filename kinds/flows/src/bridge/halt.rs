@@ -16,10 +16,11 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "halt",
-    doc: "Has the supervisor stop the core: safe outputs at the next cycle, then to rest. In a \
-          graph with 'hold: true' it waits until the core is held and tells how long that took; \
-          any other graph ends, and this one answers once the order is taken. It is a service's \
-          stop: in the machine's safety chain nothing replaces a stop button.",
+    doc: "Stops the core through the supervisor: safe outputs at the next cycle, then the \
+          actuators come to rest. In a graph with 'hold: true' it waits until the core is held, \
+          and answers how long that took; any other graph ends, and the answer comes as soon as \
+          the request is accepted. This is the stop of a service: it does not replace a stop \
+          button in the machine's safety chain.",
     ports: &[
         input("in", "The packet, from which 'reason' is made."),
         output("out", "{phase, stop: {reason, safe_output_us, at_rest_us}}."),
@@ -28,12 +29,12 @@ static INFO: Kind = Kind {
     parameters: &[
         Parameter::new("reason", ParameterType::Yaml)
             .or("asked for by a flow")
-            .doc("Why, for those who read the log: a text with templates in it."),
+            .doc("The reason, for the log: a text with templates in it."),
         Parameter::new("within", ParameterType::Duration { min_ns: 0, max_ns: 60_000_000_000 })
             .or("5s")
             .doc(
-                "Longest that it waits for the end of the stop; then it fails with status 504, \
-                 and the stop goes on. 0s answers once the order is taken.",
+                "Longest that it waits for the end of the stop; then it fails with status 504, and \
+                 the stop goes on. 0s answers as soon as the request is accepted.",
             ),
     ],
     ..FLOW

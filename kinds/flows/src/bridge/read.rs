@@ -16,9 +16,9 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "read",
-    doc: "Looks at a link from the core. The newest message, as a mapping of its fields, takes the \
-          place of the packet. Before the first message, and without a new one for longer than \
-          'stale_after', it fails with status 503. The core neither waits for it nor notices it.",
+    doc: "Reads the newest message of a link from the core. The message, as a mapping of its \
+          fields, replaces the packet. Before the first message, and without a new one for longer \
+          than 'stale_after', it fails with status 503. The core never waits for it.",
     ports: &[
         input("in", "Any packet: it asks for the newest message."),
         output("out", "The message as a mapping of its fields."),
@@ -31,8 +31,8 @@ static INFO: Kind = Kind {
     )
     .or("1s")
     .doc(
-        "Older messages are not shown: without a new one for so long the core has stopped. 0s \
-         shows the newest, however old.",
+        "Older messages are refused: without a new one for this long, the core has stopped. 0s: \
+         takes the newest, however old.",
     )],
     ..FLOW
 };

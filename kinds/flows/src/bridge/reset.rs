@@ -15,9 +15,9 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "reset",
-    doc: "Has the supervisor start the core again, after it has stopped in a graph with \
-          'hold: true', and waits until it runs. A core that is not held is an error with status \
-          409; so is one that stops again at once.",
+    doc: "Starts the core again through the supervisor, after it has stopped in a graph with \
+          'hold: true', and waits until it runs. If the core is not held, or stops again at once, \
+          it fails with status 409.",
     ports: &[
         input("in", "Any packet: it asks for the reset."),
         output("out", "{phase, stop: the last stop}."),
@@ -29,8 +29,8 @@ static INFO: Kind = Kind {
     )
     .or("10s")
     .doc(
-        "Longest that it waits; then it fails with status 504, and the start goes on. 0s \
-         answers once the order is taken.",
+        "Longest that it waits; then it fails with status 504, and the start goes on. 0s answers \
+         as soon as the request is accepted.",
     )],
     ..FLOW
 };

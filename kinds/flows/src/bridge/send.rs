@@ -19,10 +19,10 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "send",
-    doc: "Makes a message of 'value' and puts it into a mailbox of the core, which looks into it \
-          at the beginning of a cycle. Every field must be there and fit, and no other may be: \
-          else it fails with status 400. A mailbox that is full and a core that has stopped are \
-          errors with status 503; it never waits.",
+    doc: "Makes a message of 'value' and puts it into a mailbox of the core, which reads it at the \
+          beginning of a cycle. 'value' must have every field of the message, with a value that \
+          fits, and no other field: else it fails with status 400. If the mailbox is full or the \
+          core has stopped, it fails with status 503; it never waits.",
     ports: &[
         input("in", "The packet, from which 'value' is made."),
         output("out", "{sent: true}."),
@@ -34,8 +34,8 @@ static INFO: Kind = Kind {
             .or("'{{ packet }}'")
             .doc("The fields of the message: a mapping with templates in it."),
         Parameter::new("count", ParameterType::Text).or("").doc(
-            "A field that is not in 'value' but filled with a higher number in every message, \
-             for who tells commands apart by that; empty: none.",
+            "A field that is not in 'value': it is filled with a higher number in every message, \
+             for a reader that tells commands apart by it. Empty: none.",
         ),
     ],
     ..FLOW
@@ -111,7 +111,7 @@ fn with_number(
 ) -> Result<Value, Error> {
     let Value::Map(map) = value else { return Ok(value.clone()) };
     if map.contains_key(name) {
-        return Err(refused(400, format!("'{name}' is filled in here; leave it away")));
+        return Err(refused(400, format!("'{name}' is filled in by this node; leave it out")));
     }
     let max = count_max(ty, name).expect("checked as the node was made");
     let mut map = (**map).clone();

@@ -16,9 +16,9 @@ static INFO: Kind = Kind {
     name: "set_parameters",
     doc: "Sets parameters of the core between two cycles, those of one node all at once, as 'sinew \
           set' does: only those that 'parameters' names, within the limits of their tables. If one \
-          value is wrong, none is set. A name that may not be set, or an invalid value, fails \
-          with status 400; what the node does not take, with 409. An empty mapping sets nothing, \
-          and shows what the values are.",
+          value is wrong, none is set. A name that may not be set, or an invalid value, fails with \
+          status 400; values that the node refuses, with 409. An empty mapping sets nothing, and \
+          shows the present values.",
     ports: &[
         input("in", "The packet, from which 'values' is made."),
         output("out", "The values of all 'parameters', as they are now: {pid.kp: 2.5}."),
@@ -32,7 +32,7 @@ static INFO: Kind = Kind {
             .doc("New values by their names: a mapping with templates in it."),
         Parameter::new("save", ParameterType::Bool)
             .or("false")
-            .doc("Whether the spec gets the values, too; an event tells what came of that."),
+            .doc("Whether the values are also written to the spec; an event tells the result."),
     ],
     ..FLOW
 };

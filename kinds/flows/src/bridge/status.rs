@@ -11,7 +11,7 @@ pub(crate) const NODE: FlowEntry =
 
 static INFO: Kind = Kind {
     name: "status",
-    doc: "Asks the supervisor how the run goes: how far it is, its last stop, and the state of \
+    doc: "Asks the supervisor for the state of the run: its phase, its last stop, and the state of \
           each domain with the cycles and overruns of the core.",
     ports: &[
         input("in", "Any packet: it asks for the status."),

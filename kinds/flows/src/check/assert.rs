@@ -12,7 +12,8 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "assert",
     doc: "Passes the packet on if 'expect' is true for it. Else it fails, and the error says what \
-          was expected and what came: for what must never be; 'if' is for what may.",
+          was expected and what came. It is for what must never happen; 'if' is for what may \
+          happen.",
     ports: &[
         input("in", "The packet."),
         output("out", "The same packet, if it is as expected."),

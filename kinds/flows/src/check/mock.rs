@@ -47,7 +47,7 @@ pub(super) fn of(parameters: &Parameters<'_>) -> Result<Mocks, Vec<Refusal>> {
 }
 
 fn mock(item: &Item) -> Result<Mock, Vec<Refusal>> {
-    let refused = || vec![Refusal::new(item.span, "this is no mock", HELP)];
+    let refused = || vec![Refusal::new(item.span, "this is not a mock", HELP)];
     let Data::Map(entries) = &item.data else { return Err(refused()) };
     let [Entry { key, value, .. }] = entries.as_slice() else { return Err(refused()) };
     match key.as_str() {
@@ -76,7 +76,7 @@ fn error(item: &Item) -> Result<Mock, Vec<Refusal>> {
         Some((Data::Scalar { text, .. }, span)) => {
             let status = text.parse().ok().filter(|status| (400..=599).contains(status));
             if status.is_none() {
-                let message = format!("'{text}' is no status of an error");
+                let message = format!("'{text}' is not a status of an error");
                 refusals.push(Refusal::new(span, message, "write a number from 400 to 599"));
             }
             status

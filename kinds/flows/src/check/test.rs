@@ -76,7 +76,7 @@ fn now(parameters: &Parameters<'_>) -> Result<Option<i64>, Vec<Refusal>> {
         text => match text.parse::<Timestamp>() {
             Ok(time) => Ok(Some(time.as_millisecond())),
             Err(error) => {
-                let message = format!("'{text}' is no time: {error}");
+                let message = format!("'{text}' is not a time: {error}");
                 let help = "write one with its zone, such as 2026-01-31T12:00:00Z";
                 Err(vec![Refusal::new(parameters.span("now"), message, help)])
             }

@@ -25,12 +25,12 @@ static INFO: Kind = Kind {
     ports: &[input("in", "The packet."), error(), output("out", "The packet, if nothing is kept.")],
     parameters: &[
         Parameter::new("store", ParameterType::Text)
-            .doc("The name of a node of the kind 'store'; 'full: evict' suits it."),
+            .doc("The name of a node of the kind 'store'; 'full: evict' is right for a cache."),
         Parameter::new("key", ParameterType::Yaml)
             .doc("What the reply depends on, as an expression (CEL): a text or a whole number."),
         Parameter::new("expire", ParameterType::Duration { min_ns: 0, max_ns: EXPIRE_NS_MAX })
             .or("1m")
-            .doc("So long a reply is kept; 0s: until it makes way."),
+            .doc("How long a reply is kept; 0s: until the store needs the room."),
     ],
     ..FLOW
 };
@@ -95,7 +95,8 @@ impl Cache {
     /// Makes the reply, or waits for who does.
     async fn make<'a>(&'a self, at: At<'a>, key: Box<str>, packet: Value) -> Step<'a> {
         let Some(mut place) = self.lines.enter(&key, 1, WAITING_MAX) else {
-            let what = format!("{WAITING_MAX} packets wait for replies that others make");
+            let what =
+                format!("{WAITING_MAX} packets already wait for the replies to other packets");
             return Step::Fail(refused_for_now(503, what, 1));
         };
         place.wait().await;

@@ -102,7 +102,7 @@ impl Disk {
         if self.join(Job { request, limits, counts: Arc::clone(counts), answer })? {
             self.serve(pool);
         }
-        answered.await.unwrap_or_else(|_| Err(Error::new("the store's thread has given up")))
+        answered.await.unwrap_or_else(|_| Err(Error::new("the store's thread has failed")))
     }
 
     /// Stands in line; whether nobody serves it yet.
@@ -419,7 +419,7 @@ fn failed(path: &Path, error: &redb::Error) -> Error {
 #[cold]
 fn foreign(path: &Path, why: &str) -> Error {
     Error::new(format_args!(
-        "'{}' is no store, or it is broken: {why}; move it away, or write another 'path'",
+        "'{}' is not a store, or it is broken: {why}; move it away, or write another 'path'",
         path.display()
     ))
 }

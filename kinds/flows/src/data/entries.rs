@@ -190,11 +190,12 @@ pub(super) fn carry_out(
 fn incremented(before: Option<&Entry>, by: i64) -> Result<Bytes, Error> {
     let before = before.map_or(Ok(Value::Integer(0)), |entry| cbor::value(&entry.value))?;
     let Value::Integer(number) = before else {
-        let what = format!("the entry is {}, and only a whole number counts", before.sort());
+        let what = format!("the entry is {}, expected a whole number", before.sort());
         return Err(Error::new(what).with_status(409));
     };
     let sum = number.checked_add(by).ok_or_else(|| {
-        Error::new(format_args!("{number} + {by} is no whole number of 64 bits")).with_status(409)
+        Error::new(format_args!("{number} + {by} is not a whole number of 64 bits"))
+            .with_status(409)
     })?;
     cbor::bytes(&Value::Integer(sum), 9)
 }

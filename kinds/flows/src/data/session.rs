@@ -30,11 +30,11 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "session",
-    doc: "Knows who logged in again, by a random number in a cookie of which a store has the hash. \
-          find: passes a packet on whose cookie is that of a session, with what the session holds \
-          as a value of the flow, else it answers 401. begin: begins a session, and never under a \
-          number that somebody brings. end: ends it. What a page of another site asks for is \
-          refused with 403, unless it only reads.",
+    doc: "Keeps the sessions of users who have logged in, by a random number in a cookie; a store \
+          has its hash. find: if the cookie is that of a session, passes the packet on, with what \
+          the session holds as a value of the flow; else it answers 401. begin: begins a session, \
+          always under a new number. end: ends it. Requests of pages of other sites are refused \
+          with 403, unless they only read.",
     ports: &[
         input("in", "A request, or a mapping with 'method', 'header' and perhaps 'cookies'."),
         output("out", "The same packet."),
@@ -44,8 +44,8 @@ static INFO: Kind = Kind {
     parameters: &[
         Parameter::new("store", ParameterType::Text).doc("The name of a node of the kind 'store'."),
         Parameter::new("do", ParameterType::Choice(&["find", "begin", "end"])).or("find").doc(
-            "find: who is it? begin: he has logged in; end: he logs out. Both let the reply set \
-             the cookie.",
+            "find: looks the session up. begin: after the login. end: at the logout. The replies \
+             of begin and end set the cookie.",
         ),
         Parameter::new("value", ParameterType::Yaml)
             .or("~")
@@ -61,7 +61,7 @@ static INFO: Kind = Kind {
             ParameterType::Duration { min_ns: 1_000_000_000, max_ns: MAX_AGE_NS_MAX },
         )
         .or("12h")
-        .doc("So long after it began a session ends."),
+        .doc("A session ends this long after it began."),
         SECURE,
         SAME_SITE,
         Parameter::new("origins", ParameterType::Texts { max: ORIGINS_MAX })
@@ -263,7 +263,8 @@ impl Session {
         match is_own {
             true => Ok(()),
             false => {
-                let text = "a page of another site asks; who owns this one lists it in 'origins'";
+                let text = "the request is from a page of another site; to allow it, add the site \
+                            to 'origins'";
                 Err(refused(403, text))
             }
         }

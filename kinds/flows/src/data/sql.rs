@@ -26,7 +26,7 @@ static SQL_KIND: Kind = Kind {
     name: "sql",
     doc: "A database that nodes of the kinds 'query' and 'transaction' name: SQLite, which needs \
           no server, or PostgreSQL. All workers of its domain share its connections. Before any \
-          flow begins it is reached, and its migrations are applied.",
+          flow begins, it connects and applies its migrations.",
     ports: &[],
     parameters: &[
         Parameter::new("database", ParameterType::Yaml).doc(
@@ -69,16 +69,12 @@ static SQL_KIND: Kind = Kind {
 
 static QUERY_KIND: Kind = Kind {
     name: "query",
-    doc: "Asks a database, and passes the answer on: a row as a mapping, a list of rows, how many \
-          rows were changed, or rows as lines of JSON while they come. Values are arguments, never \
-          part of the text. Without a row where one is asked for, the error has status 404; a row \
-          that is there already 409; one that breaks another rule of its table 422; a database \
-          that is not there or has too much to do 503.",
-    ports: &[
-        input("in", "What the arguments are made from."),
-        output("out", "The answer."),
-        error(),
-    ],
+    doc: "Runs a statement on a database, and passes the answer on: a row as a mapping, a list of \
+          rows, how many rows were changed, or rows as lines of JSON while they come. Values are \
+          arguments, never part of the text. Errors have status 404 if 'rows: one' finds no row, \
+          409 if a row exists already, 422 if a row breaks another rule of its table, 503 if the \
+          database cannot be reached or is too busy.",
+    ports: &[input("in", "The packet, for the arguments."), output("out", "The answer."), error()],
     parameters: &[
         Parameter::new("sql", ParameterType::Text).doc("The node of the kind sql to ask."),
         Parameter::new("text", ParameterType::Yaml).doc(
@@ -93,15 +89,15 @@ static QUERY_KIND: Kind = Kind {
             .or("all")
             .doc(
                 "all: a list of mappings. one: a mapping; no row is an error with status 404. \
-                 none: {changed}, how many rows were. stream: bytes to come, a line of JSON for \
-                 each row.",
+                 none: {changed}, the number of changed rows. stream: a stream with a line of JSON \
+                 for each row.",
             ),
         Parameter::new("rows_max", ParameterType::Integer { min: 1, max: 10_000_000 })
             .or("10000")
-            .doc("More rows than that, with 'all', are an error."),
+            .doc("Most rows with 'rows: all'; more are an error."),
         Parameter::new("size_max", ParameterType::Size { min_bytes: 1 << 10, max_bytes: 1 << 30 })
             .or("16MiB")
-            .doc("Rows of more bytes, with 'all' or 'one', are an error."),
+            .doc("Most bytes of rows with 'all' or 'one'; more are an error."),
         Parameter::new(
             "deadline",
             ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400_000_000_000 },
@@ -118,8 +114,8 @@ static QUERY_KIND: Kind = Kind {
 static TRANSACTION_KIND: Kind = Kind {
     name: "transaction",
     doc: "Takes a packet through steps as 'pipe' does; all that nodes 'query' of the same database \
-          do until the reply is back is one transaction. An error as the reply takes all of it \
-          back, and so does the failure of any statement in it.",
+          do until the reply is back is one transaction. If the reply is an error, or a statement \
+          in it fails, all of it is rolled back.",
     ports: &[
         input("in", "The packet for the first step."),
         error(),

@@ -30,17 +30,17 @@ const BYTES_READ_PER_UNIT: usize = 4;
 
 static INFO: Kind = Kind {
     name: "state",
-    doc: "Reads or changes one entry of a store, in one piece: no other operation comes between. \
-          What the entry has then (with 'delete', had) goes to 'out' as the packet, or is set as \
-          a value of the flow ('into').",
+    doc: "Reads or changes one entry of a store, as one atomic operation. The value of the entry \
+          after it (with 'delete', before it) goes to 'out' as the packet, or is set as a value of \
+          the flow ('into').",
     ports: &[
         input("in", "The packet."),
         error(),
-        output("out", "What the entry has; with 'into' the packet."),
+        output("out", "The value of the entry; with 'into' the packet."),
         output(
             "otherwise",
             "The packet, if 'get' or 'delete' finds no entry, or 'replace' another value. Without \
-             a link: nothing takes the place of the entry, or an error with status 409.",
+             a link: the value is nothing (null); with 'replace', an error with status 409.",
         ),
     ],
     parameters: &[
@@ -54,21 +54,21 @@ static INFO: Kind = Kind {
             .doc("Which entry, as an expression (CEL) that gives a text or a whole number."),
         Parameter::new("value", ParameterType::Yaml)
             .or("~")
-            .doc("A template: what is set, appended, or put in place of what was expected."),
+            .doc("A template: the value that is set, appended, or put in place of 'expected'."),
         Parameter::new("expected", ParameterType::Yaml)
             .or("~")
             .doc("A template: the value that 'replace' must find; null: no entry."),
         Parameter::new("by", ParameterType::Yaml)
             .or("1")
-            .doc("By how much 'increment' does, as an expression."),
+            .doc("How much 'increment' adds, as an expression."),
         Parameter::new("keep", ParameterType::Integer { min: 1, max: KEEP_MAX })
             .or("1000")
-            .doc("So many elements 'append' keeps; the first ones go."),
+            .doc("Most elements that 'append' keeps; the first ones are removed."),
         Parameter::new("expire", ParameterType::Duration { min_ns: 0, max_ns: EXPIRE_NS_MAX })
             .or("0s")
             .doc(
-                "So long after this operation the entry goes. 0s: after 'set' and 'replace' \
-                 never, after 'append' and 'increment' when it would have gone before.",
+                "The entry expires this long after the operation. 0s: never after 'set' and \
+                 'replace'; 'append' and 'increment' leave its time as it was.",
             ),
         Parameter::new("into", ParameterType::Text)
             .or("\"\"")

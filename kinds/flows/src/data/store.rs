@@ -26,8 +26,8 @@ static INFO: Kind = Kind {
           whichever worker: in memory until the domain ends, or in a file. It has no ports.",
     parameters: &[
         Parameter::new("path", ParameterType::Text).or("\"\"").doc(
-            "The file, relative to the folder of the spec; made if it is not there. An operation \
-             is answered after fsync. Empty: in memory.",
+            "The file, relative to the folder of the spec; created if missing. An operation is \
+             answered after fsync. Empty: in memory.",
         ),
         Parameter::new("entries_max", ParameterType::Integer { min: 1, max: 1_000_000_000 })
             .or("100000")
@@ -42,9 +42,9 @@ static INFO: Kind = Kind {
         .or("1MiB")
         .doc("Longest value, in bytes of CBOR."),
         Parameter::new("full", ParameterType::Choice(&["refuse", "evict"])).or("refuse").doc(
-            "When there is no room for an entry: it is an error with status 507 (refuse), or \
-             others make way (evict): in memory what was used longest ago, on disk what was \
-             written longest ago.",
+            "When there is no room for an entry: an error with status 507 (refuse), or other \
+             entries are removed (evict): in memory the least recently used, on disk the least \
+             recently written.",
         ),
     ],
     ..FLOW

@@ -467,6 +467,6 @@ fn text(bytes: &[u8]) -> Result<ByteString, Error> {
 }
 
 fn json(line: &[u8]) -> Result<Value, Error> {
-    let wrong = |error| Error::new(format_args!("no JSON: {error}")).with_status(400);
+    let wrong = |error| Error::new(format_args!("not JSON: {error}")).with_status(400);
     serde_json::from_slice(line).map_err(wrong)
 }

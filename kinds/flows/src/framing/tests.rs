@@ -124,7 +124,7 @@ fn what_is_too_long_or_malformed_says_where() {
     let found = whole(ElementFormat::Sse, &many);
     assert!(found[0].as_str().expect("an error").contains("longer than 100 bytes"), "{found}");
     let bad = whole(ElementFormat::Ndjson, b"{\n1\n");
-    assert!(bad[0].as_str().expect("an error").starts_with("no JSON"), "{bad}");
+    assert!(bad[0].as_str().expect("an error").starts_with("not JSON"), "{bad}");
     assert_eq!(bad[1], json!([2, 1]));
     let short = whole(ElementFormat::Csv { has_header: true, separator: b',' }, b"a,b\n1\n1,2\n");
     assert_eq!(short[0], json!("1 fields, expected 2 as in the header"));

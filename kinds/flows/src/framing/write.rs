@@ -55,7 +55,7 @@ impl Outgoing {
     /// It cannot be written so (422); or the flow has no work left for it (503).
     pub(crate) async fn write(self, flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
         if let Value::Stream(_) = value {
-            return Err(refused("an element is a value, this is bytes to come"));
+            return Err(refused("an element is a value, this is a stream"));
         }
         let mut bytes = match self {
             Outgoing::Sse => return event(flow, value).await,

@@ -61,19 +61,16 @@ const fn flag(name: &'static str, doc: &'static str) -> Parameter {
 
 static INFO: Kind = Kind {
     name: "http",
-    doc: "Asks another server over HTTP, and passes its answer on as {status, header, body}. An \
-          answer is an answer whatever its status, unless 'fail' says otherwise; a server that \
-          cannot be reached or answers nonsense is an error with status 502, one that is late 504. \
-          Connections are kept and used again, HTTP/2 where the server offers it over TLS.",
-    ports: &[
-        input("in", "What the templates are filled from."),
-        output("out", "The answer."),
-        error(),
-    ],
+    doc: "Sends a request to another server over HTTP, and passes its answer on as {status, \
+          header, body}. An answer with any status is a reply, unless 'fail' is set. If the server \
+          cannot be reached, or its answer is not HTTP, it fails with status 502; if the answer is \
+          late, with 504. Connections are kept and used again, HTTP/2 where the server offers it \
+          over TLS.",
+    ports: &[input("in", "The packet, for the templates."), output("out", "The answer."), error()],
     parameters: &[
         yaml(
             "url",
-            "Where to, such as http://host/path; a template. With 'targets' a path; with 'proxy' \
+            "The URL, such as http://host/path; a template. With 'targets' a path; with 'proxy' \
              the path of the packet follows, unless it is a template.",
             Some("''"),
         ),
@@ -129,15 +126,16 @@ static INFO: Kind = Kind {
         .doc("How long an unused connection is kept."),
         flag(
             "proxy",
-            "Whether what comes is passed on: method, path, query, headers and body, and the \
-             answer while it comes; a websocket too. 'header' adds to the headers.",
+            "Whether it is a proxy: passes on method, path, query, headers and body of the \
+             request, and the answer while it comes; a websocket too. 'header' adds to the \
+             headers.",
         ),
         Parameter::new("forwarded", ParameterType::Choice(&["set", "append", "keep"]))
             .or("set")
             .doc(
-                "What a proxy says in x-forwarded-for, -proto and -host: what it knows itself; \
-                 the same behind what the client says, which then is a proxy that one trusts; or \
-                 what the client says.",
+                "x-forwarded-for, -proto and -host of a proxy. set: what it knows itself; append: \
+                 the same behind the client's, if the client is a trusted proxy; keep: the \
+                 client's.",
             ),
         Parameter::new("targets", ParameterType::Texts { max: TARGETS_MAX }).or("[]").doc(
             "Several servers, such as [http://10.0.0.1:9000, http://10.0.0.2:9000]: one of them \
@@ -153,27 +151,27 @@ static INFO: Kind = Kind {
         .or("10s")
         .doc("How long a target that could not be reached is left out."),
         Parameter::new("health", ParameterType::Text).or("''").doc(
-            "A path that each target is asked for in between, such as /health; empty: none. An \
-             answer with a status of 400 or more is a bad one, and so is none.",
+            "A path for health checks of each target, such as /health; empty: none. An answer with \
+             a status of 400 or more is a bad one, and so is none.",
         ),
         Parameter::new(
             "health_every",
             ParameterType::Duration { min_ns: 10_000_000, max_ns: 86_400 * SECOND_NS },
         )
         .or("5s")
-        .doc("How long between two such questions."),
+        .doc("Time between two health checks."),
         Parameter::new(
             "health_deadline",
             ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600 * SECOND_NS },
         )
         .or("2s")
-        .doc("How long an answer may take."),
+        .doc("How long the answer to a health check may take."),
         Parameter::new("health_fails", ParameterType::Integer { min: 1, max: 1000 })
             .or("3")
-            .doc("So many bad answers in a row take a target out."),
+            .doc("After this many bad answers in a row a target is left out."),
         Parameter::new("health_passes", ParameterType::Integer { min: 1, max: 1000 })
             .or("2")
-            .doc("So many good ones bring it back."),
+            .doc("After this many good answers in a row it is back."),
     ],
     ..FLOW
 };
@@ -439,7 +437,7 @@ enum Next {
 #[cold]
 fn none_left(targets: &Targets) -> Error {
     let count = targets.count();
-    Error::new(format_args!("none of the {count} targets is there"))
+    Error::new(format_args!("none of the {count} targets can be reached"))
         .with_status(UNAVAILABLE)
         .with_header("retry-after", targets.wait_s().to_string())
 }

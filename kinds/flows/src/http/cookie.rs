@@ -22,18 +22,18 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 /// What a cookie has beside its value; the same for all kinds that set one.
 pub(crate) const SECURE: Parameter = Parameter::new("secure", ParameterType::Bool)
     .or("true")
-    .doc("Whether browsers send it over TLS only; at localhost most of them do without.");
+    .doc("Whether browsers send it over TLS only; at localhost most of them do not require TLS.");
 pub(crate) const SAME_SITE: Parameter =
     Parameter::new("same_site", ParameterType::Choice(&["lax", "strict", "none"])).or("lax").doc(
-        "Whether browsers send it along when a page of another site asks: not but when a link is \
-         followed, never, or always.",
+        "Whether browsers send it with requests from pages of other sites. lax: only when a link \
+         is followed; strict: never; none: always.",
     );
 
 static INFO: Kind = Kind {
     name: "cookie",
-    doc: "Passes a packet on, and lets the reply set a cookie: one that scripts of the page cannot \
-          read, that goes over TLS only and is not sent along when a page of another site asks, \
-          unless the spec says otherwise. An error sets none.",
+    doc: "Passes a packet on, and lets the reply set a cookie. Unless the spec says otherwise, \
+          scripts of the page cannot read it, and browsers send it over TLS only, and not with \
+          requests from pages of other sites. An error sets no cookie.",
     ports: &[input("in", "The packet."), output("out", "The same packet."), error()],
     parameters: &[
         Parameter::new("cookie", ParameterType::Text).doc("The name of the cookie."),
@@ -41,11 +41,13 @@ static INFO: Kind = Kind {
             .doc("Its value, as a template. Nothing (null) deletes the cookie."),
         Parameter::new("max_age", ParameterType::Duration { min_ns: 0, max_ns: MAX_AGE_NS_MAX })
             .or("0s")
-            .doc("So long the browser keeps it; 0s: until it is closed."),
-        Parameter::new("path", ParameterType::Text).or("/").doc("Below which path it is sent."),
+            .doc("How long the browser keeps it; 0s: until the browser is closed."),
+        Parameter::new("path", ParameterType::Text)
+            .or("/")
+            .doc("Browsers send it for this path and all below it."),
         Parameter::new("cookie_domain", ParameterType::Text)
             .or("")
-            .doc("To which names of servers, and those below it. Default: to this one only."),
+            .doc("Browsers send it to this domain and all below it. Default: to this server only."),
         SECURE,
         SAME_SITE,
         Parameter::new("http_only", ParameterType::Bool)
@@ -143,16 +145,16 @@ impl CookieFrame {
         };
         let (cookie, secure) = (parameters.text("cookie"), parameters.bool("secure"));
         if cookie.is_empty() || cookie.len() > LEN_MAX / 4 || !cookie.bytes().all(is_name_byte) {
-            let text = format!("'{cookie}' is no name of a cookie");
+            let text = format!("'{cookie}' is not a name of a cookie");
             refuse("cookie", text, "write letters, digits, '-' and '_'");
         }
         if !path.starts_with('/') || path.bytes().any(|byte| byte == b';' || !is_plain(byte)) {
             let help = "write / or /shop, in plain letters and without a semicolon";
-            refuse("path", format!("'{path}' is no path of a cookie"), help);
+            refuse("path", format!("'{path}' is not a path of a cookie"), help);
         }
         let is_in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
         if !domain.bytes().all(is_in_name) {
-            let text = format!("'{domain}' is no name of servers");
+            let text = format!("'{domain}' is not a name of servers");
             refuse("cookie_domain", text, "write shop.example");
         }
         let same_site = parameters.text("same_site");

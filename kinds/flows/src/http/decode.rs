@@ -139,7 +139,7 @@ pub fn body(content_type: Option<&HeaderValue>, bytes: &Bytes) -> Result<Value, 
 
 fn json(bytes: &Bytes) -> Result<Value, Error> {
     serde_json::from_slice(bytes)
-        .map_err(|error| malformed(400, format!("the body is no JSON: {error}")))
+        .map_err(|error| malformed(400, format!("the body is not JSON: {error}")))
 }
 
 /// The bytes as text, shared.

@@ -39,9 +39,9 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(m
 static INFO: Kind = Kind {
     name: "listener",
     doc: "Begins a flow for each HTTP request (HTTP/1.1 and HTTP/2 on the same port) and answers \
-          with its reply. Nothing is 204; a text, bytes and streams are the body; a mapping of \
-          'status', 'header' and 'body' is the whole answer; anything else is JSON. An error has \
-          its status, 500 if nobody gave it one.",
+          with its reply. A reply of nothing is 204; a text, bytes and streams are the body; a \
+          mapping of 'status', 'header' and 'body' is the whole answer; anything else is JSON. An \
+          error has its status, 500 if nobody gave it one.",
     ports: &[output(
         "out",
         "{method, scheme, host, path, query, protocol, header, body, params, remote}.",
@@ -53,7 +53,7 @@ static INFO: Kind = Kind {
 const SECOND: u64 = 1_000_000_000;
 
 static PARAMETERS: &[Parameter] = &[
-    parameter("protocol", ParameterType::Choice(&["http"]), "http", "What is spoken."),
+    parameter("protocol", ParameterType::Choice(&["http"]), "http", "The protocol."),
     parameter(
         "host",
         ParameterType::Text,
@@ -62,7 +62,7 @@ static PARAMETERS: &[Parameter] = &[
          from this machine alone.",
     ),
     Parameter::new("port", ParameterType::Integer { min: 0, max: 65535 })
-        .doc("Port to listen at; 0: any free one, which is said at the start."),
+        .doc("Port to listen at; 0: any free one, which is printed at the start."),
     parameter(
         "certificate",
         ParameterType::Text,
@@ -81,7 +81,7 @@ static PARAMETERS: &[Parameter] = &[
         "Longest that a request's body may take to come (408); with 'stream' each part of it.",
     ),
     time("idle_max", 86400, "60s", "Longest that a connection may stay open without a request."),
-    time("stall_max", 3600, "30s", "Longest that a client may take nothing of its answer."),
+    time("stall_max", 3600, "30s", "Longest that a client may read nothing of its answer."),
     size("head_size_max", 8 << 10, 1 << 20, "16KiB", "Largest head of a request (431)."),
     count("headers_max", 1000, "100", "Most headers of a request (431)."),
     size(
@@ -95,8 +95,8 @@ static PARAMETERS: &[Parameter] = &[
         "stream",
         ParameterType::Bool,
         "false",
-        "Whether a flow begins before its request's body is there: 'body' is bytes to come then, \
-         which pass once, and are read no faster than the flow takes them.",
+        "Whether a flow begins before its request's body has arrived: 'body' is a stream then, \
+         which can be read once, and comes no faster than the flow reads it.",
     ),
     count(
         "connections_max",
@@ -115,8 +115,7 @@ static PARAMETERS: &[Parameter] = &[
         "wait_max",
         3600,
         "2s",
-        "Longest that requests wait for a worker that computes; past it further ones are answered \
-         with 503.",
+        "Longest that requests wait for a busy worker; past it further ones are answered with 503.",
     ),
     size(
         "held_size_max",
@@ -124,33 +123,32 @@ static PARAMETERS: &[Parameter] = &[
         1 << 40,
         "128MiB",
         "Most bytes of bodies and answers that are held, all connections together; a request past \
-         it is answered with 503, and who takes his answer slowly is closed.",
+         it is answered with 503, and connections that read their answer slowly are closed.",
     ),
     count("streams_max", 10_000, "100", "Most requests at a time on a connection of HTTP/2."),
     parameter(
         "compression",
         ParameterType::Bool,
         "false",
-        "Compress (gzip) answers from 1 KiB on of types that get smaller, where the client takes \
-         it.",
+        "Compress (gzip) answers of 1 KiB or more, of types that compress well, if the client \
+         accepts it.",
     ),
     parameter(
         "flow_id",
         ParameterType::Bool,
         "false",
-        "Every answer says which flow it comes from, in the header 'x-flow-id'; one of status 500 \
-         or more always does.",
+        "Every answer has the number of its flow in the header 'x-flow-id'; one of status 500 or \
+         more always has it.",
     ),
     texts(
         "hosts",
-        "Further names by which it may be called, such as api.example; '*' for any. At an address \
-         of this machine alone, and wherever there are some, other names are answered with 403.",
+        "Further names of this server, such as api.example; '*' for any. At a loopback address, \
+         and if any are given here, requests with other names are answered with 403.",
     ),
     texts(
         "origins",
-        "Further sites whose pages may ask, such as https://app.example; '*' for any. At an \
-         address of this machine alone, and wherever there are some, other pages are answered \
-         with 403.",
+        "Further sites whose pages may send requests, such as https://app.example; '*' for any. At \
+         a loopback address, and if any are given here, other pages are answered with 403.",
     ),
     parameter(
         "access_log",

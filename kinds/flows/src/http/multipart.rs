@@ -29,10 +29,11 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "multipart",
-    doc: "Takes a body of the type multipart/form-data apart. Its fields and files become a value \
-          of the flow, {fields, files}, and the packet is passed on. Files stay in memory, or are \
-          written to a folder under names of their own, as they come if the body is a stream. \
-          What is no such form is 400, another type 415, too much 413.",
+    doc: "Splits a body of the type multipart/form-data. Its fields and files become a value of \
+          the flow, {fields, files}, and the packet is passed on. Files stay in memory, or are \
+          written to a folder under names of their own, as they come if the body is a stream. A \
+          form that is not valid fails with 400, another type with 415, a form that is too large \
+          with 413.",
     ports: &[
         input("in", "A request, or a mapping with 'header' and a 'body' of text or bytes."),
         output("out", "The same packet."),
@@ -85,7 +86,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         && !fs::metadata(folder).is_ok_and(|it| it.is_dir())
     {
         let text = format!("{}: there is no such folder", folder.display());
-        return Err(vec![Refusal::new(parameters.span("folder"), text, "make it first")]);
+        return Err(vec![Refusal::new(parameters.span("folder"), text, "create it first")]);
     }
     let limits = Limits {
         folder,
@@ -316,7 +317,7 @@ impl Limits {
 
 #[cold]
 fn malformed(why: &dyn std::fmt::Display) -> Error {
-    Error::new(format_args!("the body is no form of several parts: {why}")).with_status(400)
+    Error::new(format_args!("the body is not a form of several parts: {why}")).with_status(400)
 }
 
 /// A name of a file without its folders, and without what means something to a shell, a disk or a

@@ -22,22 +22,22 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "openapi",
-    doc: "Answers with a description of what routers lead to, by OpenAPI 3.1: paths and methods, \
-          what the schemas of 'validate' say of bodies and parameters, who may ask, and the \
-          statuses of answers, as far as the graph says them. It is made once, with the node.",
+    doc: "Answers with a description of the routes of routers, by OpenAPI 3.1: paths and methods, \
+          bodies and parameters by the schemas of 'validate', who may send requests, and the \
+          statuses of answers, as far as the graph shows them. It is made once, with the node.",
     ports: &[input("in", "Any packet."), output("out", "The description, a mapping."), error()],
     parameters: &[
-        Parameter::new("title", ParameterType::Text).doc("What the interface is called."),
-        Parameter::new("version", ParameterType::Text).or("'1'").doc("Which version of it."),
+        Parameter::new("title", ParameterType::Text).doc("Name of the interface."),
+        Parameter::new("version", ParameterType::Text).or("'1'").doc("Version of the interface."),
         Parameter::new("description", ParameterType::Text)
             .or("")
-            .doc("What it is for, as Markdown."),
+            .doc("Description of the interface, as Markdown."),
         Parameter::new("routers", ParameterType::Texts { max: ROUTERS_MAX }).or("[]").doc(
             "The nodes of the kind router. Default: all of the domain. A route that leads to \
              another one of them is described there.",
         ),
         Parameter::new("servers", ParameterType::Texts { max: SERVERS_MAX }).or("[]").doc(
-            "Where it is found, such as https://api.example/v1. Default: where this answer is.",
+            "URL of the interface, such as https://api.example/v1. Default: where this answer is.",
         ),
     ],
     ..FLOW
@@ -63,7 +63,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
         let found = parameters.of_neighbour(router).and_then(|it| router::lines(&it).ok());
         let Some(found) = found else {
             let text = format!("the node '{}' cannot be made", router.name);
-            let refusal = Refusal::new(parameters.span("routers"), text, "mend that node");
+            let refusal = Refusal::new(parameters.span("routers"), text, "correct that node");
             return Err(vec![refusal.following(true)]);
         };
         lines.push((router, found));

@@ -33,14 +33,14 @@ static INFO: Kind = Kind {
     ports: &[
         input("in", "An HTTP request, or any mapping with 'method' and 'path'."),
         error(),
-        output("out[]", "What the routes lead here."),
+        output("out[]", "Requests whose route names this port."),
     ],
     parameters: &[Parameter::new("routes", ParameterType::Yaml).doc(
         "A list of {method, path, port, reserved, summary}. method: one, a list of them, or ANY. \
          path: literal text, with :name or {name} for a segment and *name for all that follows; a \
-         slash at the end counts. port: out[0], out[1] and so on. reserved: whether load must not \
-         keep requests of this route out; default: true where it leads to halt, reset or status. \
-         summary: what it is for, for the node openapi.",
+         slash at the end counts. port: out[0], out[1] and so on. reserved: whether requests of \
+         this route have a place that load cannot take; default: true where it leads to halt, \
+         reset or status. summary: what it is for, for the node openapi.",
     )],
     ..FLOW
 };
@@ -125,7 +125,7 @@ fn refused(found: &RouteMatch<'_>, method: &str, path: &str) -> Error {
                 .with_header("allow", (*allow).clone())
         }
         RouteMatch::Malformed => {
-            Error::new(format_args!("the escapes in the path {path:?} are no UTF-8"))
+            Error::new(format_args!("the escapes in the path {path:?} are not UTF-8"))
                 .with_status(400)
         }
         _ => Error::new(format_args!("no route for {method:?} {path:?}")).with_status(404),

@@ -33,9 +33,9 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "static",
     doc: "Answers GET and HEAD with a file of a folder: its type, tag and date, a part of it if \
-          the request asks for a range, 304 if the client has it. Of a folder within it the index \
-          is the answer, never a list. No name leads out of the folder, and hidden files are not \
-          there. Files are read on threads for what blocks.",
+          the request asks for a range, 304 if the client has it. For a folder within it the \
+          answer is the index file, never a list. No name leads out of the folder, and hidden \
+          files are not served. Files are read on threads for what blocks.",
     ports: &[input("in", "A request, or a mapping with 'method', 'path' and 'header'."), error()],
     parameters: &[
         Parameter::new("folder", ParameterType::Path).doc("The folder."),
@@ -45,10 +45,11 @@ static INFO: Kind = Kind {
         ),
         Parameter::new("index", ParameterType::Text)
             .or("index.html")
-            .doc("The file that stands for its folder."),
-        Parameter::new("cache_control", ParameterType::Text)
-            .or("no-cache")
-            .doc("What caches may do. Default: they ask each time whether it has changed."),
+            .doc("The index file: the answer for its folder."),
+        Parameter::new("cache_control", ParameterType::Text).or("no-cache").doc(
+            "The header 'cache-control'. Default: caches ask each time whether the file has \
+             changed.",
+        ),
     ],
     ..FLOW
 };
@@ -80,7 +81,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     };
     let index = parameters.text("index");
     if !folder::is_name(index) {
-        let text = format!("'{index}' is no name of a file");
+        let text = format!("'{index}' is not a name of a file");
         refusals.push(Refusal::new(parameters.span("index"), text, "write index: index.html"));
     }
     let cache_control = parameters.text("cache_control").into();
@@ -111,7 +112,7 @@ impl Static {
             None | Some("GET") => false,
             Some("HEAD") => true,
             Some(other) => {
-                return Err(Error::new(format_args!("files are read, '{other}' is asked for"))
+                return Err(Error::new(format_args!("files can only be read, not '{other}'"))
                     .with_status(405)
                     .with_header("allow", "GET, HEAD"));
             }

@@ -8,9 +8,8 @@ pub(crate) const NODE: FlowEntry =
 
 static INFO: Kind = Kind {
     name: "try",
-    doc: "Passes a packet on and answers with the reply; if that is an error, from whichever \
-          node behind it, {error, status, node} goes to 'error', and the reply of that is the \
-          answer.",
+    doc: "Passes a packet on and answers with the reply; if that is an error, of any node behind \
+          it, {error, status, node} goes to 'error', and the reply of that is the answer.",
     ports: &[
         input("in", "The packet."),
         output("out", "The same packet."),

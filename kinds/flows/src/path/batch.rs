@@ -30,9 +30,8 @@ static INFO: Kind = Kind {
     doc: "Collects packets of all flows of its worker, and of all branches of one, and sends them \
           to 'out' as one list, in the order in which they came: as soon as there are enough of \
           them, by count or bytes, or the first has waited long enough. The reply to the list, or \
-          its error, is the answer to each packet. The list goes its way in a flow of its own, \
-          with time and work of its own: a packet whose flow ends before that leaves, and the \
-          others go on.",
+          its error, is the answer to each packet. The list has a flow of its own, with its own \
+          time and work: a packet whose flow ends before that is taken out, and the others go on.",
     ports: &[
         input("in", "A packet."),
         error(),
@@ -41,19 +40,20 @@ static INFO: Kind = Kind {
     parameters: &[
         Parameter::new("count_max", ParameterType::Integer { min: 1, max: 100_000 })
             .or("1000")
-            .doc("A list of so many packets is sent at once."),
+            .doc("A list of this many packets is sent at once."),
         Parameter::new("size_max", ParameterType::Size { min_bytes: 1 << 10, max_bytes: 64 << 20 })
             .or("1MiB")
-            .doc("A list has no more bytes than that. A packet that has is an error (413)."),
+            .doc("Most bytes of a list. A packet with more is an error (413)."),
         Parameter::new("wait_max", ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX })
             .or("10ms")
-            .doc("So long the first packet waits for others."),
-        Parameter::new("concurrency", ParameterType::Integer { min: 1, max: 1024 })
-            .or("1")
-            .doc("So many lists are under way at once, of all workers. Others are collected."),
+            .doc("How long the first packet waits for others."),
+        Parameter::new("concurrency", ParameterType::Integer { min: 1, max: 1024 }).or("1").doc(
+            "Most lists that are under way at once, in all workers. Meanwhile packets are \
+             collected.",
+        ),
         Parameter::new("waiting_max", ParameterType::Integer { min: 1, max: 1_000_000 })
             .or("10000")
-            .doc("So many packets wait in all workers; one more fails with status 503."),
+            .doc("Most packets that wait, in all workers; one more fails with status 503."),
         Parameter::new("reply", ParameterType::Choice(&["whole", "each"])).or("whole").doc(
             "whole: each packet gets the reply to the list. each: the reply is a list with one \
              for each packet, in their order, null for nothing.",
@@ -61,8 +61,8 @@ static INFO: Kind = Kind {
         Parameter::new("halve_when", ParameterType::Yaml).or("false").doc(
             "Which errors come from some packets alone, as an expression (CEL) over 'error' \
              ({error, status, node}) and 'packet', the list. Then both halves of the list are sent \
-             again, one after the other, and so on down to one packet. What is behind 'out' must \
-             have taken back what it did for a list that fails.",
+             again, one after the other, and so on down to one packet. The nodes behind 'out' must \
+             undo what they did for a list that fails.",
         ),
         Parameter::new(
             "deadline",

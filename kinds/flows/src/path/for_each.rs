@@ -16,11 +16,10 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "for",
     doc: "Sends each element of a list to 'out'. The replies, in the order of the elements and \
-          null for nothing, are a list: it goes to 'done', and where that leads nowhere it is \
-          the reply. After an error no more elements are begun; those under way end, and their \
-          errors are joined.",
+          null for nothing, are a list: it goes to 'done'; without a link it is the reply. After \
+          an error no more elements are begun; those under way end, and their errors are joined.",
     ports: &[
-        input("in", "The list, or what 'items' makes one of."),
+        input("in", "The list, or the packet for 'items'."),
         error(),
         output("out", "An element."),
         output("done", "The list of replies."),
@@ -31,10 +30,10 @@ static INFO: Kind = Kind {
             .doc("The list, as an expression (CEL) over 'packet'."),
         Parameter::new("concurrency", ParameterType::Integer { min: 1, max: 1024 })
             .or("1")
-            .doc("So many elements are under way at once."),
+            .doc("Most elements that are under way at once."),
         Parameter::new("items_max", ParameterType::Integer { min: 1, max: 10_000_000 })
             .or("10000")
-            .doc("A longer list is an error."),
+            .doc("Most elements of a list; a longer one is an error."),
     ],
     ..FLOW
 };

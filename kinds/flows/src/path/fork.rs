@@ -14,7 +14,7 @@ static INFO: Kind = Kind {
     name: "fork",
     doc: "Begins a child of the flow with a packet, and answers at once with nothing. The child \
           sees the values of its parent, not the other way round; its replies go nowhere, its \
-          errors are told in the log. It goes on when its parent has ended or was cancelled.",
+          errors go to the log. It goes on when its parent has ended or was cancelled.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet, in the child.")],
     parameters: &[Parameter::new(
         "deadline",

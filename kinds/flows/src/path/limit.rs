@@ -19,9 +19,10 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "limit",
-    doc: "Passes packets on, of each key 'rate' in a time of 'per', and 'concurrency' at once, in \
-          all workers together. What is over the limit goes to 'over'; without a link it fails \
-          with status 429, and 'retry-after' says in how many seconds there is room.",
+    doc: "Limits packets: of each key it passes on 'rate' packets in a time of 'per', and \
+          'concurrency' at once, in all workers together. Packets over the limit go to 'over'; \
+          without a link they fail with status 429, and 'retry-after' says after how many seconds \
+          there is room.",
     ports: &[
         input("in", "The packet."),
         error(),
@@ -29,26 +30,25 @@ static INFO: Kind = Kind {
         output("over", "The packet, over the limit."),
     ],
     parameters: &[
-        Parameter::new("key", ParameterType::Yaml)
-            .doc("Whose limit it is, as an expression (CEL): a text or a whole number."),
+        Parameter::new("key", ParameterType::Yaml).doc(
+            "Key of a packet, as an expression (CEL): a text or a whole number. Each key has \
+             limits of its own.",
+        ),
         Parameter::new("rate", ParameterType::Integer { min: 0, max: RATE_MAX })
             .or("0")
-            .doc("So many packets of a key in a time of 'per'; 0: any number."),
+            .doc("Most packets of a key in a time of 'per'; 0: no limit."),
         Parameter::new("per", ParameterType::Duration { min_ns: 1_000_000, max_ns: LIMIT_NS_MAX })
             .or("1s")
             .doc("The time of 'rate'."),
         Parameter::new("burst", ParameterType::Integer { min: 0, max: RATE_MAX })
             .or("0")
-            .doc("So many of them may come at once after a pause; 0: as many as 'rate'."),
+            .doc("Most of them that may come at once after a pause; 0: as many as 'rate'."),
         Parameter::new("concurrency", ParameterType::Integer { min: 0, max: RATE_MAX })
             .or("0")
-            .doc("So many packets of a key are under way at once; 0: any number."),
+            .doc("Most packets of a key that are under way at once; 0: no limit."),
         Parameter::new("keys_max", ParameterType::Integer { min: 1, max: 10_000_000 })
             .or("100000")
-            .doc(
-                "So many keys that have used their rate of late are told apart; all others share \
-                 the rate of one key.",
-            ),
+            .doc("Most keys that are counted separately; all others share the rate of one key."),
     ],
     ..FLOW
 };
@@ -84,7 +84,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     let (rate, burst, concurrency) = (number("rate"), number("burst"), number("concurrency"));
     if rate == 0 && (burst > 0 || concurrency == 0) {
         let help = "add 'rate: 10' (and 'per: 1s'), or 'concurrency: 2'";
-        let message = "it says no rate, and nothing else that it limits";
+        let message = if burst > 0 { "'burst' needs a 'rate'" } else { "it limits nothing" };
         return Err(vec![Refusal::new(parameters.span("rate"), message, help)]);
     }
     let key = Key::of(parameters.yaml("key"))?;

@@ -8,7 +8,7 @@ pub(crate) const NODE: FlowEntry =
 
 static INFO: Kind = Kind {
     name: "nop",
-    doc: "Passes every packet on. Where its output leads nowhere, the packet itself is the reply.",
+    doc: "Passes every packet on. If its output is not linked, the packet itself is the reply.",
     ports: &[input("in", "The packet."), output("out", "The same packet.")],
     ..FLOW
 };

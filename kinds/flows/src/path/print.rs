@@ -25,11 +25,12 @@ static INFO: Kind = Kind {
     name: "print",
     doc: "Writes a line to the run's log and passes the packet on. It never makes a flow wait: \
           lines that cannot be written as fast as they come are left out, and the log says how \
-          many. Values from outside of the graph, and headers that let their owner in, are hidden.",
+          many. Values from outside of the graph, and headers with passwords or tokens, are \
+          hidden.",
     ports: &[input("in", "The packet."), output("out", "The same packet.")],
     parameters: &[Parameter::new("format", ParameterType::Yaml)
         .or("'{{ packet }}'")
-        .doc("The line, as a template; what is no text is written as JSON.")],
+        .doc("The line, as a template; what is not text is written as JSON.")],
     ..FLOW
 };
 

@@ -29,8 +29,8 @@ static INFO: Kind = Kind {
             .or("10s")
             .doc("Longest pause."),
         Parameter::new("jitter", ParameterType::Number { min: 0.0, max: 1.0 }).or("0.5").doc(
-            "Part of each pause that is left to chance, so that those who failed together \
-             do not come back together: 0.5 means from half of it to all of it.",
+            "Random part of each pause, so that flows that failed together do not come back \
+             together: 0.5 means from half of the pause to all of it.",
         ),
         Parameter::new("when", ParameterType::Yaml).or("true").doc(
             "Which errors are worth another attempt, as an expression (CEL) over 'error' \

@@ -26,7 +26,7 @@ static INFO: Kind = Kind {
         ),
         Parameter::new("waiting_max", ParameterType::Integer { min: 0, max: 1_000_000 })
             .or("1000")
-            .doc("So many packets of all keys may wait; one more fails with status 503."),
+            .doc("Most packets of all keys that wait; one more fails with status 503."),
     ],
     ..FLOW
 };

@@ -14,7 +14,7 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "sleep",
-    doc: "Passes every packet on after some time; other flows go on meanwhile. The time is known \
+    doc: "Passes every packet on after some time; other flows go on meanwhile. The time is exact \
           to about a millisecond.",
     ports: &[input("in", "The packet."), error(), output("out", "The same packet, later.")],
     parameters: &[
@@ -43,13 +43,13 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     match (duration, is_given) {
         (Duration::ZERO, false) => {
             let help = "add 'duration: 100ms', or 'duration_ms: packet.pause_ms'";
-            let message = "nothing says how long it sleeps".to_owned();
+            let message = "neither 'duration' nor 'duration_ms' is given".to_owned();
             Err(vec![Refusal::of_node(message, help)])
         }
         (duration, false) => Ok(Box::new(Sleep::Always(duration))),
         (Duration::ZERO, true) => Ok(Box::new(Sleep::Computed(Expression::of(item, &[])?))),
         (_, true) => {
-            let message = "both 'duration' and 'duration_ms' say how long";
+            let message = "both 'duration' and 'duration_ms' are given";
             Err(vec![Refusal::new(item.span, message, "remove one of them")])
         }
     }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn it_is_said_once_how_long() {
         for (bad, said) in [
-            ("", "how long"),
+            ("", "neither"),
             (", duration: 1s, duration_ms: 1", "both"),
             (", duration_ms: 'packet.'", ""),
         ] {

@@ -15,8 +15,8 @@ pub(crate) const NODE: FlowEntry =
 static INFO: Kind = Kind {
     name: "split",
     doc: "Sends the first element of a list to out[0], the second to out[1] and so on, all at \
-          once, and joins the replies. A list with more elements than there are linked outputs \
-          is an error, and so is whatever is no list.",
+          once, and joins the replies. A list with more elements than there are linked outputs is \
+          an error, and so is whatever is not a list.",
     ports: &[
         input("in", "The list."),
         error(),

@@ -24,7 +24,7 @@ static INFO: Kind = Kind {
             .doc("HTTP status, 400 to 599, as a number or a template."),
         Parameter::new("body", ParameterType::Yaml)
             .or("null")
-            .doc("What whoever asked is shown, as a template. Default: nothing but the status."),
+            .doc("What the client gets, as a template. Default: nothing but the status."),
     ],
     ..FLOW
 };

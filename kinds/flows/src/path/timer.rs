@@ -20,10 +20,10 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(m
 
 static INFO: Kind = Kind {
     name: "timer",
-    doc: "Begins a flow every so often ('interval', by a clock that nobody sets) or at times of \
-          the day ('cron', by the clock on the wall). Its packet is {time_ms, number, missed}: \
-          the time since 1970, how many flows it has begun before, how many it has left out \
-          since the last. The first worker alone has it.",
+    doc: "Begins a flow at regular intervals ('interval', by the monotonic clock) or at times of \
+          the day ('cron', by the clock of day). Its packet is {time_ms, number, missed}: the time \
+          since 1970, how many flows it has begun before, how many it has left out since the last. \
+          Only the first worker runs it.",
     ports: &[output("out", "The packet.")],
     parameters: &[
         Parameter::new("interval", ParameterType::Duration { min_ns: 0, max_ns: LIMIT_NS_MAX })
@@ -33,15 +33,14 @@ static INFO: Kind = Kind {
             "Times as crontab(5) writes them, '30 6 * * MON-FRI', with seconds in front if \
              there are six fields.",
         ),
-        Parameter::new("timezone", ParameterType::Text).or("UTC").doc(
-            "Where 'cron' has its times from, such as Europe/Berlin; the system must know \
-             it.",
-        ),
+        Parameter::new("timezone", ParameterType::Text)
+            .or("UTC")
+            .doc("Time zone of 'cron', such as Europe/Berlin; the system must know it."),
         Parameter::new("overlap", ParameterType::Choice(&["skip", "queue", "allow"]))
             .or("skip")
             .doc(
-                "When the last flow has not ended: leave this one out (skip), begin it then, \
-                 one at most (queue), or begin it all the same (allow).",
+                "If the last flow has not ended yet: leave this one out (skip), begin it after \
+                 that, one at most (queue), or begin it now (allow).",
             ),
         Parameter::new(
             "deadline",

@@ -304,7 +304,11 @@ fn parse(language: &Env, text: &str, place: Place<'_>) -> Result<IdedExpr, Refus
         let first = cause.or(errors.errors.first());
         let at = first.map_or(0, |error| offset_of(text, error.pos));
         if let Some((at, word, help)) = foreign(text, at) {
-            return Refusal::new(place(at), format!("not an expression: '{word}' is no CEL"), help);
+            return Refusal::new(
+                place(at),
+                format!("not an expression: '{word}' is not CEL"),
+                help,
+            );
         }
         let reason = first.map_or("", |error| &error.msg);
         let message = if reason.contains("Recursion limit") {
@@ -319,7 +323,12 @@ fn parse(language: &Env, text: &str, place: Place<'_>) -> Result<IdedExpr, Refus
 /// A word of another language at which the parser stopped, or before it; what to write instead.
 fn foreign(text: &str, at: usize) -> Option<(usize, &str, &'static str)> {
     if let Some(at) = text.find("{{") {
-        return Some((at, "{{", "an expression stands without braces; they are of templates"));
+        return Some((at, "{{", "write an expression without braces; braces are for templates"));
+    }
+    let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let bytes = text.as_bytes();
+    if bytes.get(at) == Some(&b',') && digit(bytes[..at].last()) && digit(bytes.get(at + 1)) {
+        return Some((at, ",", "write a decimal point, such as 3.5"));
     }
     let is_space = |sign: char| sign.is_whitespace();
     let before = text[..at].trim_end();

@@ -10,7 +10,7 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "snippet",
-    doc: "Makes a packet by a script and passes it on; where its output leads nowhere, that is the \
+    doc: "Makes a packet by a script and passes it on; if its output is not linked, that is the \
           reply. Languages: text, html, json and yaml are templates, cel is an expression, lua and \
           javascript a function's body; html makes an answer, and shows values as text. Code is \
           compiled once, and nothing of a flow stays behind in it.",

@@ -331,7 +331,7 @@ impl Compiler {
             }
             let begin = open + 2;
             let Some(end) = closing(&text[begin..]).map(|at| begin + at) else {
-                let help = "close it with '}}'; for the signs themselves write {{ '{{' }}";
+                let help = "close it with '}}'; for the characters themselves write {{ '{{' }}";
                 self.refusals.push(Refusal::new(place(open), "this '{{' is not closed", help));
                 return Part::Constant(Value::Null);
             };

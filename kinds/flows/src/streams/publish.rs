@@ -15,8 +15,8 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "publish",
-    doc: "Hands a message to all that subscribe to a topic just then, and passes the packet on. \
-          With 'when_full: wait' of the topic it waits until the slowest has room.",
+    doc: "Sends a message to all present subscribers of a topic, and passes the packet on. If the \
+          topic says 'when_full: wait', it waits until the slowest subscriber has room.",
     ports: &[input("in", "The packet."), output("out", "The packet."), error()],
     parameters: &[
         Parameter::new("topic", ParameterType::Text).doc("The name of a node of the kind 'topic'."),
@@ -60,7 +60,7 @@ impl Publish {
     async fn publish(&self, at: At<'_>, packet: &Value) -> Result<(), Error> {
         let value = self.value.render(at.flow(), packet).await?;
         if let Value::Stream(_) = value {
-            return Err(Error::new("a message is a value, this is bytes to come").with_status(422));
+            return Err(Error::new("a message is a value, this is a stream").with_status(422));
         }
         let value = at.flow().resolve(&value)?;
         let json = json::write(at.flow(), &value).await?.into();

@@ -32,10 +32,10 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "stream",
-    doc: "Sends each element of a stream to 'out' while it comes. The replies, in the order of \
-          the elements and without those that are nothing, are a new stream: it goes to 'done', \
-          and where that leads nowhere it is the reply. An element is read when what was made of \
-          the one before has been taken.",
+    doc: "Sends each element of a stream to 'out' while it comes. The replies, in the order of the \
+          elements and without those that are nothing, are a new stream: it goes to 'done'; \
+          without a link it is the reply. An element is read when the results of the one before \
+          have been read.",
     ports: &[
         input("in", "The packet, in which the stream is."),
         error(),
@@ -43,8 +43,8 @@ static INFO: Kind = Kind {
         output("done", "The new stream; with 'as: counts' {read, done, rejected}."),
         output(
             "rejected",
-            "{line, number, error, status} of an element that has failed: its text, the line \
-             where it begins, why. Where it leads nowhere, such an element ends the whole.",
+            "{line, number, error, status} of an element that has failed: its text, the line where \
+             it begins, why. Without a link, such an element ends the whole stream.",
         ),
     ],
     parameters: PARAMETERS,
@@ -75,8 +75,8 @@ static PARAMETERS: &[Parameter] = &[
     )
     .or("ndjson")
     .doc(
-        "What is made of the replies: lines, JSON texts in lines, rows, events, what they are, or \
-         no stream: 'counts' reads all of it and drops them.",
+        "Form of the new stream: lines, JSON texts in lines, rows, events, or bytes as they are. \
+         'counts' makes no stream: it reads all elements and drops the replies.",
     ),
     Parameter::new("header", ParameterType::Bool).or("true").doc(
         "Whether CSV begins with the names of its columns: a row is a mapping then, else a list.",
@@ -86,7 +86,7 @@ static PARAMETERS: &[Parameter] = &[
         .doc("What stands between two fields of CSV that comes: one character of ASCII."),
     Parameter::new("concurrency", ParameterType::Integer { min: 1, max: 1024 })
         .or("1")
-        .doc("So many elements are under way at once."),
+        .doc("Most elements that are under way at once."),
     Parameter::new(
         "line_size_max",
         ParameterType::Size { min_bytes: 16, max_bytes: LINE_SIZE_MAX },
@@ -94,7 +94,7 @@ static PARAMETERS: &[Parameter] = &[
     .or("64KiB")
     .doc("Longest line, row or event. A longer one ends the whole."),
     Parameter::new("window_count", ParameterType::Integer { min: 0, max: 100_000 }).or("0").doc(
-        "So many elements go to 'out' together, as a list; 0: each by itself, or 1000 with \
+        "Number of elements that go to 'out' together, as a list; 0: each by itself, or 1000 with \
          'window_time'.",
     ),
     Parameter::new(
@@ -102,7 +102,7 @@ static PARAMETERS: &[Parameter] = &[
         ParameterType::Duration { min_ns: 0, max_ns: 86_400 * SECOND_NS },
     )
     .or("0s")
-    .doc("A list goes to 'out' so long after its first element at the latest; 0s: when full."),
+    .doc("A list goes to 'out' this long after its first element at the latest; 0s: when full."),
     Parameter::new(
         "deadline",
         ParameterType::Duration { min_ns: 1_000_000, max_ns: 86_400 * SECOND_NS },
@@ -115,7 +115,7 @@ static PARAMETERS: &[Parameter] = &[
         ParameterType::Duration { min_ns: 1_000_000, max_ns: 3600 * SECOND_NS },
     )
     .or("15s")
-    .doc("With 'as: sse', so long nothing is sent at most: then a comment is."),
+    .doc("With 'as: sse': after this long without an event a comment is sent."),
 ];
 
 /// The expression that needs no evaluation.

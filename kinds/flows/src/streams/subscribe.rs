@@ -19,10 +19,10 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "subscribe",
-    doc: "Answers with a stream of the messages that come to a topic from now on. It ends when who \
-          reads it goes away, the domain stops, or the graph is edited.",
+    doc: "Answers with a stream of the messages that come to a topic from now on. It ends when its \
+          reader goes away, the domain stops, or the graph is edited.",
     ports: &[
-        input("in", "The packet, of which nothing is used."),
+        input("in", "Any packet; nothing of it is used."),
         output("out", "The stream."),
         error(),
     ],
@@ -38,7 +38,7 @@ static INFO: Kind = Kind {
             ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600_000_000_000 },
         )
         .or("15s")
-        .doc("With 'as: sse', so long nothing is sent at most: then a comment is."),
+        .doc("With 'as: sse': after this long without an event a comment is sent."),
     ],
     ..FLOW
 };

@@ -21,16 +21,15 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Resource
 
 static INFO: Kind = Kind {
     name: "topic",
-    doc: "Takes the messages of the nodes 'publish' of its domain that name it to all that \
-          subscribe to it just then: nodes 'subscribe', and websockets. It has no ports.",
+    doc: "Passes the messages of nodes 'publish' of its domain to all present subscribers: nodes \
+          'subscribe', and websockets. These nodes name it; it has no ports.",
     parameters: &[
         Parameter::new("capacity", ParameterType::Integer { min: 1, max: 65_536 }).or("64").doc(
-            "So many messages wait for the slowest subscriber at most; a power of two, or the \
-             next one.",
+            "Most messages that wait for the slowest subscriber; rounded up to a power of two.",
         ),
         Parameter::new("when_full", ParameterType::Choice(&["wait", "drop"])).or("wait").doc(
-            "When so many wait: whoever publishes waits (wait), or the slowest loses the oldest, \
-             which is counted and told in the log (drop).",
+            "When this many wait: the publisher waits (wait), or the slowest subscriber loses its \
+             oldest message, which is counted and logged (drop).",
         ),
         Parameter::new(
             "message_size_max",

@@ -59,7 +59,7 @@ fn an_address_of_another_machine_is_refused() {
 #[test]
 fn a_name_is_no_address() {
     let refusals = source("host: localhost").err().expect("refused");
-    assert_eq!(refusals[0].message, "'localhost' is no address");
+    assert_eq!(refusals[0].message, "'localhost' is not an address");
     assert!(refusals[0].span.is_some());
 }
 

@@ -126,7 +126,7 @@ const RULES: &str = r#"
 - {kind: step, name: b, says: b}
 {"of": [1, 2]} -> ["b", [1, 2]]
 
-# for: what is no list is an error
+# for: what is not a list is an error
 - {kind: for, name: a}
 1 -> node 'a': expected a list, got a whole number (500)
 
@@ -151,7 +151,7 @@ const RULES: &str = r#"
 - {kind: nop, name: b}
 [1, 2] -> node 'a': a list of 2 elements, room for 1; link out[1], or use 'for' (500)
 
-# split: a mapping is no list
+# split: a mapping is not a list
 - {kind: split, name: a}
 {} -> node 'a': expected a list, got a mapping (500)
 

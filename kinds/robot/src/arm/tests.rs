@@ -85,7 +85,7 @@ fn what_does_not_fit_is_named() {
     let still = changed(r#"velocity="4.3633231299858233""#, r#"velocity="0""#);
     assert!(still.starts_with("joint 'joint_1' has limits"), "{still}");
     let lost = changed(r#"<child link="link_6"/>"#, r#"<child link="nothing"/>"#);
-    assert!(lost.contains("has no such child") || lost.contains("is no URDF"), "{lost}");
+    assert!(lost.contains("has no such child") || lost.contains("is not a URDF"), "{lost}");
     let ring = changed(r#"<parent link="base_link"/>"#, r#"<parent link="tool0"/>"#);
     assert!(ring.contains("ring") || ring.contains("revolute joints"), "{ring}");
 }

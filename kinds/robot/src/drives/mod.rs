@@ -140,7 +140,7 @@ pub const INFO: Kind = Kind {
             labels: &["waiting", "running", "expired"],
             ..Signal::new("watchdog", "Sync manager watchdog.", "", 1)
         },
-        Signal::new("frames_ignored", "Frames that were none of ours, in all.", "frames", 1),
+        Signal::new("frames_ignored", "Frames that were not valid, in all.", "frames", 1),
     ],
 };
 

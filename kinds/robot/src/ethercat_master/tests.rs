@@ -169,8 +169,8 @@ fn a_wrong_working_counter_is_a_fault_with_both_figures() {
     bus.spoil(134, 15);
     assert_eq!(
         bus.fault(),
-        "working counter 15, expected 18 (3 per drive): a drive did not take part; \
-         check bus and drives"
+        "working counter 15, expected 18 (3 per drive): a drive did not answer; check bus and \
+         drives"
     );
 }
 
@@ -237,7 +237,7 @@ fn a_drive_that_leaves_operation_is_named() {
 fn a_status_word_without_meaning_is_a_fault() {
     let mut bus = Bus::operational();
     bus.spoil(26 + 42, 0x01);
-    assert_eq!(bus.fault(), "drive 1: status word 0x0201 is no state of CiA 402");
+    assert_eq!(bus.fault(), "drive 1: status word 0x0201 is not a state of CiA 402");
 }
 
 #[test]

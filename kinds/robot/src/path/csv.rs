@@ -47,7 +47,11 @@ fn waypoint(at: usize, line: &str) -> Result<Move, BadText> {
     let mut count = 0;
     for field in line.split(',') {
         let Some(value) = values.get_mut(count) else {
-            return Err(BadText::new(at, column, "an eighth value; expected 7"));
+            return Err(BadText::new(
+                at,
+                column,
+                "an eighth value; expected 7, each with a decimal point",
+            ));
         };
         let blank = field.chars().take_while(|c| c.is_whitespace()).count();
         let here = column + blank;

@@ -114,6 +114,10 @@ fn words(line: usize, text: &str) -> Result<Vec<Word>, BadText> {
                 }
                 words.push(Word { letter: c, value, column });
             }
+            ',' if at > 1 && chars[at - 2].is_ascii_digit() => {
+                let text = "found ','; expected a decimal point, as in X1.5";
+                return Err(BadText::new(line, column, text));
+            }
             _ => {
                 let text =
                     format!("found '{}'; expected a word like G1", shortened(&c.to_string()));

@@ -86,7 +86,7 @@ pub fn read(
         .map_err(|error| fault!("{name}: {error}; give a .csv or .gcode file in 'path'"))?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
-        fault!("{name}:{line}:1: is no text (UTF-8)")
+        fault!("{name}:{line}:1: is not text (UTF-8)")
     })?;
     let moves = match file.extension().and_then(|end| end.to_str()) {
         Some("csv") => csv::parse(text),
@@ -102,7 +102,7 @@ fn number(text: &str) -> Result<f64, String> {
         Ok(value) if value.is_finite() => Ok(value),
         Ok(_) => Err(format!("'{text}' is not finite; expected a finite number")),
         Err(_) if text.is_empty() => Err("nothing here; expected a number".to_owned()),
-        Err(_) => Err(format!("'{}' is no number; expected one like 12.5", shortened(text))),
+        Err(_) => Err(format!("'{}' is not a number; expected one like 12.5", shortened(text))),
     }
 }
 

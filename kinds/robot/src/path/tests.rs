@@ -66,13 +66,13 @@ fn bad_waypoints_are_refused_with_line_and_column() {
     let cases = [
         ("", "1:1: 0 waypoints; expected at least 2"),
         (good, "2:1: 1 waypoints; expected at least 2"),
-        ("1,2,3,0,0,0,10\n1,2,abc,0,0,0,10", "3:5: 'abc' is no number; expected one like 12.5"),
+        ("1,2,3,0,0,0,10\n1,2,abc,0,0,0,10", "3:5: 'abc' is not a number; expected one like 12.5"),
         ("1,2,,0,0,0,10", "2:5: nothing here; expected a number"),
         ("1,2, nan,0,0,0,10", "2:6: 'nan' is not finite; expected a finite number"),
         ("1,2,inf,0,0,0,10", "2:5: 'inf' is not finite; expected a finite number"),
         ("1,2,1e999,0,0,0,10", "2:5: '1e999' is not finite; expected a finite number"),
         ("1,2,3,0,0,0", "2:12: 6 values; expected 7: "),
-        ("1,2,3,0,0,0,10,11", "2:16: an eighth value; expected 7"),
+        ("1,2,3,0,0,0,10,11", "2:16: an eighth value; expected 7, each with a decimal point"),
         ("1,2,3,0,0,0,0", "2:13: speed 0 mm/s; expected more than 0"),
         ("1,2,3,0,0,0,-5", "2:13: speed -5 mm/s; expected more than 0"),
         ("1e9,2,3,0,0,0,5", "2:1: coordinate 1000000000; expected at most 100000 to either side"),
@@ -163,7 +163,9 @@ fn bad_g_code_is_refused_with_line_and_column() {
         ("M3 S100", "3:1: M3 is not understood; see G0 to G3, F"),
         ("G1 X1 E5", "3:7: E5 is not understood; see G0 to G3, F"),
         ("G1 X", "3:4: nothing after 'X'; expected a number, as in X1"),
-        ("G1 X1.2.3", "3:5: '1.2.3' is no number; expected one like 12.5"),
+        ("G1 X1.2.3", "3:5: '1.2.3' is not a number; expected one like 12.5"),
+        ("G1 X1,5", "3:6: found ','; expected a decimal point, as in X1.5"),
+        ("G1 X1 , Y2", "3:7: found ','; expected a word like G1"),
         ("G1 X1 X2", "3:7: a second X in this line"),
         ("G1 G2 X1", "3:4: a second motion in this line"),
         ("G1 X1 (open", "3:7: a comment without its ')'"),
@@ -229,7 +231,7 @@ fn files_are_refused_before_they_are_read() {
         "a.csv: more than 4194304 bytes, the limit for such a file; give a .csv or .gcode file in \
          'path'"
     );
-    assert_eq!(refused("b.csv", b"x\ny\xFFz"), "b.csv:2:1: is no text (UTF-8)");
+    assert_eq!(refused("b.csv", b"x\ny\xFFz"), "b.csv:2:1: is not text (UTF-8)");
     assert!(refused("c.txt", b"").ends_with("ends in .csv, .gcode, .nc or .ngc"));
     assert!(refused("d.nc", b"").starts_with("d.nc:1:1: 0 moves in all"));
     std::fs::remove_dir_all(&folder).expect("removes");

@@ -246,7 +246,7 @@ fn what_is_no_path_is_refused() {
             "points 3 and 1 are 0 m apart",
         ),
         (&[("points", "[[0, 0], [1]]")], "row 2 of points has 1 numbers, expected 2"),
-        (&[("points", SQUARE), ("stop_m", "0.8")], "slow_m 0.8 is no more than stop_m 0.8"),
+        (&[("points", SQUARE), ("stop_m", "0.8")], "slow_m 0.8 is not more than stop_m 0.8"),
         (&[("points", SQUARE), ("lookahead_m", "0.01")], "less than tolerance_m 0.05; raise"),
     ];
     for (given, text) in says {

@@ -169,7 +169,7 @@ fn a_joint_beyond_its_limit_is_refused() {
 #[test]
 fn bad_files_are_refused_with_line_and_column() {
     let text = refused("text", "302,0,500,180,0,180,fast\n", &[]);
-    assert_eq!(text, "path.csv:2:21: 'fast' is no number; expected one like 12.5");
+    assert_eq!(text, "path.csv:2:21: 'fast' is not a number; expected one like 12.5");
     let missing = fixture(&NODE, &graph(), &[("path", "none.csv"), ("arm", "irb120.urdf")]);
     let missing = missing.err().expect("is not there");
     assert!(missing.text().starts_with("none.csv: No such file"), "{missing}");

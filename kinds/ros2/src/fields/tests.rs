@@ -97,9 +97,9 @@ fn what_does_not_fit_is_refused() {
     refuses("place.x", text("place_mm"), "'place.x' is one number");
     refuses("count.x", text("count"), "'count' has no part 'x'");
     refuses("turned.x", text("count"), "of 'turned' only a part is mapped");
-    refuses("place", fields([("field", text("place_mm"))]), "'scale' is no number, or 0");
+    refuses("place", fields([("field", text("place_mm"))]), "'scale' is not a number, or 0");
     let zero = fields([("field", text("place_mm")), ("scale", text("0"))]);
-    refuses("place", zero, "'scale' is no number, or 0");
+    refuses("place", zero, "'scale' is not a number, or 0");
     refuses("place", fields([("scale", text("2"))]), "it names no 'field'");
     let other = fields([("field", text("place_mm")), ("offset", text("1"))]);
     refuses("place", other, "it has no key 'offset'");
@@ -109,6 +109,6 @@ fn what_does_not_fit_is_refused() {
 fn a_message_without_a_usual_name_needs_a_word() {
     let refusals = map(&SLOTS[1..2], &fields([]), &MESSAGE, 0).expect_err("nothing is usual");
     assert!(refusals[0].to_string().contains("write 'fields' with one or more of: place"));
-    let refusals = map(SLOTS, &text("position"), &MESSAGE, 2).expect_err("it is no mapping");
+    let refusals = map(SLOTS, &text("position"), &MESSAGE, 2).expect_err("it is not a mapping");
     assert!(refusals[0].to_string().contains("'fields' is a single value"));
 }

@@ -49,7 +49,7 @@ impl LogFile {
             }
             There::SomethingElse => {
                 return Err(fault!(
-                    "'{}' is no axis log of this version; name another file, or move it away",
+                    "'{}' is not an axis log of this version; name another file, or move it away",
                     path.display()
                 ));
             }
@@ -94,7 +94,7 @@ impl LogFile {
 
 fn cannot_write(path: &Path, error: &io::Error) -> Fault {
     let path = path.display();
-    fault!("cannot write '{path}': {error}; mend that, or name another file")
+    fault!("cannot write '{path}': {error}; correct that, or name another file")
 }
 
 /// What a file holds.

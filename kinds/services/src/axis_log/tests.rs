@@ -142,7 +142,7 @@ fn a_file_of_somebody_else_is_left_as_it_is() {
     for text in ["x", "time_unix_ms\n", &other] {
         fs::write(&path, text).expect("is written");
         let why = refusal(&path);
-        assert!(why.contains("is no axis log of this version; name another file"), "{why}");
+        assert!(why.contains("is not an axis log of this version; name another file"), "{why}");
         assert_eq!(fs::read_to_string(&path).expect("the file"), text);
     }
     // It begins as a log does, and no line ends where one must.
@@ -150,7 +150,7 @@ fn a_file_of_somebody_else_is_left_as_it_is() {
     drop(open(&path, 1));
     let strange = fs::read_to_string(&path).expect("the log") + &"x".repeat(5000);
     fs::write(&path, &strange).expect("is written");
-    assert!(refusal(&path).contains("is no axis log"));
+    assert!(refusal(&path).contains("is not an axis log"));
     assert_eq!(fs::read_to_string(&path).expect("the file"), strange);
 }
 

@@ -41,7 +41,7 @@ impl Film {
         };
         // Asked for before it is opened: opening a pipe waits for its writer.
         if !fs::metadata(path).map_err(|error| unread(&error))?.is_file() {
-            return Err(unread(&"is no regular file"));
+            return Err(unread(&"is not a regular file"));
         }
         let file = BufReader::new(File::open(path).map_err(|error| unread(&error))?);
         let (path, jpeg, points) = (path.to_owned(), Vec::new(), vec![0; POINTS_LEN]);

@@ -13,7 +13,7 @@ pub(super) fn decode(jpeg: &[u8], points: &mut [u8]) -> Result<(), String> {
         DecoderOptions::default().set_strict_mode(true).jpeg_set_out_colorspace(ColorSpace::RGB);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(jpeg), options);
     let said = |error: zune_jpeg::errors::DecodeErrors| {
-        format!("is no whole JPEG ({})", error.to_string().trim())
+        format!("is not a whole JPEG ({})", error.to_string().trim())
     };
     decoder.decode_headers().map_err(said)?;
     let size = decoder.info().map(|info| (usize::from(info.width), usize::from(info.height)));

@@ -113,10 +113,10 @@ fn trouble(device: &str, error: &io::Error) -> Fault {
     let remedy = match (error.kind(), error.raw_os_error()) {
         (ErrorKind::NotFound, _) => "plug it in, or name the right one in 'device'",
         (ErrorKind::PermissionDenied, _) => "let the user read it (group 'video')",
-        (ErrorKind::TimedOut, _) => "no frame came; see whether it is plugged in and well",
+        (ErrorKind::TimedOut, _) => "no frame came; see whether it is plugged in and works",
         (_, Some(BUSY)) => "another program uses it; end that one, or name another in 'device'",
         (_, Some(GONE)) => "it was unplugged; plug it in again",
-        _ => "it is no camera, or not well; name the right one in 'device'",
+        _ => "it is not a camera, or it does not work; name the right one in 'device'",
     };
     fault!("camera '{device}': {error}; {remedy}")
 }

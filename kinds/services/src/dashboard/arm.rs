@@ -21,12 +21,14 @@ pub(super) fn read(path: &Path) -> Result<Arm, Fault> {
     let mut text = String::new();
     let read = File::open(path)
         .and_then(|file| file.take(URDF_BYTES_MAX + 1).read_to_string(&mut text))
-        .map_err(|error| fault!("{shown}: {error}; give a URDF file in 'arm', or nothing"))?;
+        .map_err(|error| {
+            fault!("{shown}: {error}; give a URDF file in 'arm', or leave it empty")
+        })?;
     if read as u64 > URDF_BYTES_MAX {
-        return Err(fault!("{shown}: longer than {URDF_BYTES_MAX} bytes, no arm that is drawn"));
+        return Err(fault!("{shown}: longer than {URDF_BYTES_MAX} bytes, the limit"));
     }
     let robot = urdf_rs::read_from_string(&text)
-        .map_err(|error| fault!("{shown}: is no URDF ({error}); expected '<robot>'"))?;
+        .map_err(|error| fault!("{shown}: is not a URDF ({error}); expected '<robot>'"))?;
     chain(&robot).map_err(|error| fault!("{shown}: {error}"))
 }
 
@@ -36,7 +38,7 @@ fn chain(robot: &Robot) -> Result<Arm, Fault> {
     let mut roots = robot.links.iter().filter(|link| !is_child(&link.name));
     let mut link = match (roots.next(), roots.next()) {
         (Some(root), None) => root.name.as_str(),
-        _ => return Err(fault!("expected one link that is no joint's child, the base")),
+        _ => return Err(fault!("expected one link that is not a joint's child, the base")),
     };
     let mut joints = Vec::new();
     loop {
@@ -105,7 +107,7 @@ mod tests {
         };
         let links = ["a", "b", "c"].map(|name| format!(r#"<link name="{name}"/>"#)).concat();
         let cases = [
-            (joint("j", "prismatic", "a", "b"), "one link that is no joint's child"),
+            (joint("j", "prismatic", "a", "b"), "one link that is not a joint's child"),
             (joint("j", "prismatic", "a", "b") + &joint("k", "fixed", "b", "c"), "Prismatic"),
             (joint("j", "fixed", "a", "b") + &joint("k", "fixed", "a", "c"), "branches off"),
             (joint("j", "fixed", "a", "b") + &joint("k", "fixed", "b", "c"), "no joint that turns"),
@@ -124,6 +126,6 @@ mod tests {
         assert!(error.contains("/nowhere/arm.urdf") && error.contains("'arm'"), "{error}");
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let error = read(&manifest).expect_err("no URDF").to_string();
-        assert!(error.contains("is no URDF"), "{error}");
+        assert!(error.contains("is not a URDF"), "{error}");
     }
 }

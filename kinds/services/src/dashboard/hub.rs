@@ -237,7 +237,7 @@ impl Hub {
     pub(super) fn wish(&self, wish: Wish, is_choice: bool) -> Result<(), String> {
         if !self.takes_commands {
             let why = "the dashboard's port 'command' is linked with no planner";
-            return Err(format!("nobody takes this order: {why}"));
+            return Err(format!("this order is not possible: {why}"));
         }
         if is_choice && wish.path as usize >= self.paths {
             let (path, paths) = (wish.path, self.paths);

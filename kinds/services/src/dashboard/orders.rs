@@ -14,7 +14,7 @@ use super::protocol::{PageOrder, Signed, Text};
 use super::tapped::{self, TapSaid, Tapped};
 
 const WRONG_TOKEN: &str =
-    "wrong token; the right one stands behind '#token=' in the address that 'sinew run' prints";
+    "wrong token; use the one behind '#token=' in the address that 'sinew run' prints";
 
 /// What came of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,7 @@ fn parse(text: &str) -> Result<PageOrder, (Option<u64>, String)> {
     serde_json::from_str(text).map_err(|error| {
         let json: Option<serde_json::Value> = serde_json::from_str(text).ok();
         let id = json.and_then(|json| json.get("id")?.as_u64());
-        (id, format!(r#"no order: {error}; expected one such as {{"do":"ping","at":1}}"#))
+        (id, format!(r#"not an order: {error}; expected one such as {{"do":"ping","at":1}}"#))
     })
 }
 

@@ -95,8 +95,7 @@ impl Scopes {
             None => {
                 if place.is_none() && self.rows.len() >= SCOPES_MAX {
                     return Err(format!(
-                        "{SCOPES_MAX} scopes are open already, and no more than these; close one \
-                         on another page"
+                        "{SCOPES_MAX} scopes are open already, the limit; close one on another page"
                     ));
                 }
                 let traces: Result<Vec<_>, _> =

@@ -47,7 +47,7 @@ type End = (u16, String);
 pub(super) async fn serve(socket: WebSocket, hub: &Hub) {
     let (mut sink, mut stream) = socket.split();
     let Some(seat) = hub.seat() else {
-        let text = "as many viewers as 'viewers_max' allows are here already";
+        let text = "as many pages as 'viewers_max' allows are open already";
         return close(&mut sink, &mut stream, (close_code::AGAIN, text.into())).await;
     };
     let (answers, replies) = mpsc::channel(ANSWERS_MAX);
@@ -160,7 +160,7 @@ async fn newest<T: Clone>(frames: &mut watch::Receiver<T>) -> Option<T> {
 
 fn stalled() -> End {
     let s = STALLED_MAX.as_secs();
-    (close_code::AGAIN, format!("this viewer took nothing for {s} s; come again"))
+    (close_code::AGAIN, format!("this viewer read nothing for {s} s; open the page again"))
 }
 
 /// The ear for a viewer.
@@ -207,7 +207,7 @@ impl Reading<'_> {
                 return Some((close_code::POLICY, "too many wrong tokens".into()));
             }
             if malformed >= MALFORMED_MAX {
-                return Some((close_code::POLICY, "too much that is no order".into()));
+                return Some((close_code::POLICY, "too much that is not an order".into()));
             }
         }
     }
@@ -237,7 +237,7 @@ fn refused(error: &Error) -> Option<End> {
             let text = format!("a message is longer than {ORDER_LEN_MAX} bytes");
             Some((close_code::SIZE, text))
         }
-        Refusal::Utf8(_) => Some((close_code::INVALID, "a text is no UTF-8".into())),
+        Refusal::Utf8(_) => Some((close_code::INVALID, "a text is not UTF-8".into())),
         Refusal::Protocol(error) => Some((close_code::PROTOCOL, error.to_string())),
         _ => None,
     }

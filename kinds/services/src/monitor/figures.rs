@@ -86,7 +86,7 @@ const COUNTED: [(&str, &str); LOST + 1] = [
     ("skipped_periods", "Whole periods lost"),
     ("feedback_missing", "Cycles whose feedback did not come by the deadline"),
     ("cycles_without_input", "Cycles that ran because their input stayed away"),
-    ("records_lost", "Cycles that the monitor was too slow for; no time is of these"),
+    ("records_lost", "Cycles that the monitor was too slow for; the times are without them"),
 ];
 const LOST: usize = 5;
 

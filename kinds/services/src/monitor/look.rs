@@ -98,7 +98,7 @@ impl<'a> Look<'a> {
         if let Some(outbox) =
             self.outbox.as_ref().filter(|_| self.rules.iter().any(|it| it.webhook))
         {
-            let text = "all rules begin anew: one that was firing is over, unless it fires again";
+            let text = "all rules start again: one that was firing is over, unless it fires again";
             outbox.put(self.letter(None, text));
         }
     }
@@ -189,7 +189,7 @@ impl<'a> Look<'a> {
         if let Some(outbox) = self.outbox.as_ref().filter(|_| rule.webhook)
             && !outbox.put(self.letter(Some(news), &text))
         {
-            tell(&format!("{rule}: its webhook is not told, too much waits already"));
+            tell(&format!("{rule}: its webhook is not called, too many calls wait already"));
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ fn words(rule: &Rule, news: &News) -> String {
         }
         Change::Forgotten { after_ns } => {
             let after_s = after_ns as f64 / 1e9;
-            format!("{say}{rule}: over in {source}, the core began anew, after {after_s:.1} s")
+            format!("{say}{rule}: over in {source}, the core started again, after {after_s:.1} s")
         }
     }
 }

@@ -49,16 +49,16 @@ impl Webhook {
         let uri: Uri = text.parse().map_err(|error| format!("'{text}': {error}; {expected}"))?;
         match (uri.scheme(), uri.authority()) {
             (_, Some(authority)) if authority.as_str().contains('@') => {
-                Err(format!("'{text}': no user and no password go along; {expected}"))
+                Err(format!("'{text}': a user and a password are not supported; {expected}"))
             }
             (Some(scheme), Some(authority)) if *scheme == Scheme::HTTP => Ok(Webhook {
                 host: authority.host().into(),
                 port: authority.port_u16().unwrap_or(80),
                 path: uri.path_and_query().map_or("/".into(), ToString::to_string),
             }),
-            (Some(scheme), _) if *scheme == Scheme::HTTPS => {
-                Err(format!("'{text}': only http; let a relay on this machine speak https"))
-            }
+            (Some(scheme), _) if *scheme == Scheme::HTTPS => Err(format!(
+                "'{text}': only http is supported; for https use a relay on this machine"
+            )),
             _ => Err(format!("'{text}': {expected}")),
         }
     }

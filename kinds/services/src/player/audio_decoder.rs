@@ -13,9 +13,9 @@ use crate::messages::{Packet, SoundBlock};
 pub const INFO: Kind = Kind {
     name: "audio_decoder",
     runs_in: RunsIn::Service,
-    doc: "Decodes sound by FFmpeg's libraries, whatever rate and channels it has, to blocks of 48 \
-          000 samples a second, left and right, of 16 bits. What cannot be decoded is counted and \
-          said.",
+    doc: "Decodes sound of any rate and channels with FFmpeg's libraries, to blocks of 48 000 \
+          samples a second, left and right, of 16 bits. Packets that cannot be decoded are counted \
+          and logged.",
     ports: &[
         Port::input("in", "Packets of sound.", Packet::TYPE),
         Port::output("out", "Blocks of samples.", SoundBlock::TYPE),

@@ -27,14 +27,14 @@ const LOOK: Duration = Duration::from_millis(5);
 pub const INFO: Kind = Kind {
     name: "audio_sink",
     runs_in: RunsIn::Service,
-    doc: "Plays sound on a sound device where there is one; where there is none the clock alone \
-          plays: it hears 48 000 samples a second and counts when there are none. Says which place \
-          of the film is heard. Starts when there is enough and, if orders lead to it, when the \
-          first picture is there, but not later than after 3 s, or half a second after a jump. \
-          Pauses, jumps, and plays slower or faster (then the pitch changes too).",
+    doc: "Plays sound on a sound device, or without one by a clock, which takes 48 000 samples a \
+          second and counts when there are none. Reports which place of the film is heard. Starts \
+          when there is enough sound and, if 'orders' is linked, when the first picture is there, \
+          but not later than after 3 s, or half a second after a jump. Pauses, jumps, and plays \
+          slower or faster (then the pitch changes too).",
     ports: &[
         Port::input("in", "Blocks of samples.", SoundBlock::TYPE),
-        Port::input("orders", "What who watches wants.", PlayOrder::TYPE).optional(),
+        Port::input("orders", "Orders of the viewer.", PlayOrder::TYPE).optional(),
         Port::output("clock", "What is heard, 200 times a second.", PlayClock::TYPE).optional(),
     ],
     parameters: &[Parameter::new("output", ParameterType::Choice(&["auto", "device", "clock"]))

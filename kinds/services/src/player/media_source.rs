@@ -17,14 +17,15 @@ use crate::messages::{Packet, PlayClock, PlayOrder};
 pub const INFO: Kind = Kind {
     name: "media_source",
     runs_in: RunsIn::Service,
-    doc: "Takes a film apart by FFmpeg's libraries (AVI and what else they know): packets of video \
+    doc: "Splits a film with FFmpeg's libraries (AVI and all that they can read): packets of video \
           and of sound, each at its port, as fast as they are taken. A decoder of video that does \
           not take them never holds up the sound: then the oldest are left out, up to the next one \
           that can be decoded alone, and counted. A film without sound gets silence, so that its \
           clock goes on. Jumps where an order says; one that comes back goes on where the clock \
           is.",
     ports: &[
-        Port::input("orders", "Where who watches wants to be.", PlayOrder::TYPE).optional(),
+        Port::input("orders", "Orders of the viewer: where to jump to.", PlayOrder::TYPE)
+            .optional(),
         Port::input("clock", "What is heard: a new life goes on there.", PlayClock::TYPE)
             .optional(),
         Port::output("video", "Packets of video.", Packet::TYPE).optional(),
@@ -32,12 +33,12 @@ pub const INFO: Kind = Kind {
     ],
     parameters: &[
         Parameter::new("film", ParameterType::Text).doc(
-            "A file or a pipe, seen from the folder of the spec, or an address such as \
+            "A file or a pipe, relative to the folder of the spec, or an address such as \
              http://host/film.avi.",
         ),
         Parameter::new("grows", ParameterType::Bool).or("false").doc(
-            "Whether somebody still writes the file: then its end is not the film's, and there \
-                 are no jumps.",
+            "Whether the file is still being written: then its end is not the end of the film, and \
+             there are no jumps.",
         ),
     ],
     signals: &[],

@@ -13,12 +13,12 @@ use crate::messages::{Packet, Picture, PlayClock};
 pub const INFO: Kind = Kind {
     name: "video_decoder",
     runs_in: RunsIn::Service,
-    doc: "Decodes video by FFmpeg's libraries straight into the places of its output link, which \
+    doc: "Decodes video with FFmpeg's libraries straight into the places of its output link, which \
           needs 'delivery: queue' in shared memory and room for 8 or more: no picture is copied. \
           With a clock at its port it leaves out what would come too late: of a codec whose \
           pictures stand alone each such picture, of others those by which no other is decoded, \
           and far behind all up to the next one that stands alone. One that comes back begins at \
-          such a picture too. What cannot be decoded is counted and said.",
+          such a picture too. Packets that cannot be decoded are counted and logged.",
     ports: &[
         Port::input("in", "Packets of video.", Packet::TYPE),
         Port::input("clock", "What is heard.", PlayClock::TYPE).optional(),

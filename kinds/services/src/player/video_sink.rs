@@ -22,15 +22,15 @@ use crate::messages::{Picture, PlayClock, PlayOrder};
 pub const INFO: Kind = Kind {
     name: "video_sink",
     runs_in: RunsIn::Service,
-    doc: "Shows pictures, of a decoder or a camera, when the sound is where they belong; without a \
-          clock as they come. It alone decides which are late, dropped or repeated, and shows the \
-          difference between sound and picture. On a page, as a stream of JPEGs at \
-          /stream.mjpeg, in a file of Motion JPEG. Who opens the page can pause, jump and change \
-          the speed, if its orders lead somewhere. Pictures are read where the link keeps them.",
+    doc: "Shows pictures of a decoder or a camera in step with the sound; without a clock as they \
+          come. It alone decides which are late, dropped or repeated, and shows the difference \
+          between sound and picture. On a page, as a stream of JPEGs at /stream.mjpeg, in a file \
+          of Motion JPEG. On the page one can pause, jump and change the speed, if its orders are \
+          linked. Pictures are read where the link keeps them.",
     ports: &[
         Port::input("in", "Pictures.", Picture::TYPE),
         Port::input("clock", "What is heard.", PlayClock::TYPE).optional(),
-        Port::output("orders", "What who watches wants.", PlayOrder::TYPE).optional(),
+        Port::output("orders", "Orders of the viewer.", PlayOrder::TYPE).optional(),
     ],
     parameters: &[
         Parameter::new("listen", ParameterType::Text).or("127.0.0.1:8610").doc(
@@ -44,12 +44,12 @@ pub const INFO: Kind = Kind {
             .or("75")
             .doc("Of the JPEGs."),
         Parameter::new("file", ParameterType::Text).or("\"\"").doc(
-            "Motion JPEG of all that was shown, seen from the folder of the spec; empty for \
-                  none. One that is there is replaced.",
+            "Motion JPEG of all that was shown, relative to the folder of the spec; empty for \
+             none. An existing one is replaced.",
         ),
         Parameter::new("log", ParameterType::Text).or("\"\"").doc(
-            "CSV file with a line for every picture that was shown; empty for none. One that \
-                  is there goes on.",
+            "CSV file with a line for every picture that was shown; empty for none. An existing \
+             one is continued.",
         ),
         Parameter::new("at_end", ParameterType::Choice(&["stay", "repeat"]))
             .or("stay")
@@ -65,12 +65,14 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     let address = match parameters.text("listen") {
         "" => None,
         text => Some(text.parse().map_err(|_| {
-            fault!("listen: '{text}' is no address with a port; expected such as 127.0.0.1:8610")
+            fault!(
+                "listen: '{text}' is not an address with a port; expected such as 127.0.0.1:8610"
+            )
         })?),
     };
     let hosts = parameters.texts("hosts").to_vec();
     if let Some(bad) = hosts.iter().find(|name| !Hosts::is_name(name)) {
-        return Err(fault!("hosts: '{bad}' is no name; expected one such as robot.local"));
+        return Err(fault!("hosts: '{bad}' is not a name; expected one such as robot.local"));
     }
     let file = |name: &str| match parameters.text(name) {
         "" => None,

@@ -193,7 +193,7 @@ async fn picture(State(audience): Shared) -> Response {
     audience.asked_ns.store(now_ns(), Ordering::Relaxed);
     let jpeg = audience.jpeg.borrow().clone();
     if jpeg.is_empty() {
-        return (StatusCode::SERVICE_UNAVAILABLE, "no picture yet; ask again").into_response();
+        return (StatusCode::SERVICE_UNAVAILABLE, "no picture yet; try again").into_response();
     }
     ([(CONTENT_TYPE, "image/jpeg")], jpeg).into_response()
 }

@@ -52,7 +52,7 @@ pub(super) fn opening(watch: &Watch) -> (Opening, Vec<String>) {
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     // A pipe would keep us waiting for whoever writes it.
     if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     let mut bytes = Vec::new();
     File::open(path)?.take(ATTACHMENT_BYTES_MAX + 1).read_to_end(&mut bytes)?;

@@ -27,9 +27,9 @@ const RETRY: Duration = Duration::from_secs(3);
 const NAP: Duration = Duration::from_millis(50);
 
 /// Why cycles are missing.
-const REFUSED: &str = "the disk took no more";
+const REFUSED: &str = "the disk could not be written";
 pub(super) const SLOW: &str = "the disk was too slow";
-const REMOVED: &str = "somebody removed the file";
+const REMOVED: &str = "the file was removed";
 
 /// How parts follow each other.
 #[derive(Clone, Copy, Debug)]
@@ -196,7 +196,7 @@ impl Parts {
         if self.retry.is_none() {
             let (what, help) = match is_full(error) {
                 true => ("no room for", "make room there, or lower 'keep' or 'part_mib'"),
-                false => ("cannot write", "see to the folder, or name another 'folder'"),
+                false => ("cannot write", "check the folder, or name another 'folder'"),
             };
             tell(&format!(
                 "{what} recordings in '{}': {error}; cycles are dropped and counted, and it is \

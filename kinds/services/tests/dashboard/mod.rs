@@ -186,7 +186,7 @@ fn restarted() {
     let closed = viewer.closed().expect("a good bye");
     assert_eq!(
         (u16::from(closed.code), closed.reason.as_str()),
-        (1001, "the dashboard ends; come again")
+        (1001, "the dashboard ends; open the page again")
     );
     let again = shown.until("it is back", |shown| {
         let now = shown.address();

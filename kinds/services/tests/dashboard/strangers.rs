@@ -112,7 +112,7 @@ pub(crate) fn foreign() {
     for path in ["/", "/ws", "/app.js"] {
         let answer = get("evil.example", path);
         assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
-        assert!(answer.contains("'evil.example' is no name of this server"), "{answer}");
+        assert!(answer.contains("'evil.example' is not a name of this server"), "{answer}");
     }
     let post = format!("POST / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     assert!(ask(&address, &post).starts_with("HTTP/1.1 405"));

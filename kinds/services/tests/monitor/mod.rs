@@ -143,7 +143,7 @@ fn a_webhook_is_told_of_new_beginnings() {
     arm.run.reset().unwrap_or_else(|wrong| panic!("{wrong}"));
     await_states(&mut arm, "the reset ends it, and it fires again", &["resolved", "firing"]);
     assert_eq!(
-        count(&arm, EventKind::Alarm, ": over in node 'ik', the core began anew, after "),
+        count(&arm, EventKind::Alarm, ": over in node 'ik', the core started again, after "),
         1
     );
     arm.run.restart("monitor").expect("a service");

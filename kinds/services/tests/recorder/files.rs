@@ -58,7 +58,7 @@ pub(super) fn folder(base: &Path) -> PathBuf {
 pub(super) fn stop(stage: &mut Stage) -> [Vec<u64>; 2] {
     stage.stop();
     let lost = stage.run.records_lost();
-    assert_eq!(lost, 0, "this test cannot say what ran; give it more of a CPU");
+    assert_eq!(lost, 0, "this test cannot say what ran; give it more CPU time");
     [0, 1].map(|thread| std::mem::take(&mut stage.core[thread].0))
 }
 

@@ -173,7 +173,7 @@ fn a_router_knows_a_host_by_its_graph_and_name() {
     cell.tls = None;
     cell.router = Some("router.local".into());
     let error = Mirror::open(&cell).err().unwrap_or_default();
-    assert!(error.contains("the router: 'router.local' is no address with a port"), "{error}");
+    assert!(error.contains("the router: 'router.local' is not an address with a port"), "{error}");
 }
 
 /// Each says all that office says. Only who shows the certificate of office is heard in its name.

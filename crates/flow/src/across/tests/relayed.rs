@@ -118,12 +118,12 @@ async fn next(taken: &Receiver<Leaving>) -> Leaving {
 fn whatever_comes_back_the_packet_is_answered() {
     type Act = fn(Leaving);
     let acts: [(Act, u16, &str); 5] = [
-        (drop, 502, "who carries packets away dropped it"),
+        (drop, 502, "the node that carries packets to other hosts dropped it"),
         (|it| it.fail(503, "its host 'b' is silent".into()), 503, "its host 'b' is silent"),
-        (|it| it.answer(vec![]), 502, "is no reply"),
-        (|it| it.answer(b"\x01\0\0\0\xff".into()), 502, "is no reply"),
+        (|it| it.answer(vec![]), 502, "is not a reply"),
+        (|it| it.answer(b"\x01\0\0\0\xff".into()), 502, "is not a reply"),
         // A frame, and not the one that was asked for.
-        (|it| it.answer(Frame::Hello.bytes().expect("short").into()), 502, "is no reply"),
+        (|it| it.answer(Frame::Hello.bytes().expect("short").into()), 502, "is not a reply"),
     ];
     run(async {
         let (here, _relay, taken) = by_hand().await;

@@ -134,8 +134,7 @@ impl Taps {
             self.no_pause.clone().map_or(Ok(()), Err)?;
             if let Some(source) = self.sources.iter().find(|it| Some(*it) == asked.node.as_ref()) {
                 return Err(format!(
-                    "'{source}' begins flows, and no packet comes to it; hold those of the node \
-                     behind it"
+                    "'{source}' begins flows, and no packet comes to it; name the node behind it"
                 ));
             }
         }
@@ -255,8 +254,8 @@ fn beyond_loopback(plan: &Plan) -> Option<String> {
             _ => None,
         })?;
         Some(format!(
-            "node '{}' listens at '{text}' ({parameter}), where others than this machine may wait: \
-             packets are held only where every listener is at a loopback address",
+            "node '{}' listens at '{text}' ({parameter}), which other machines may reach: packets \
+             are held only if every listener has a loopback address",
             node.name
         ))
     })

@@ -179,7 +179,7 @@ fn a_lock_that_all_work_needs_does_not_draw_thread_after_thread() {
     bench.run(locked, 50);
     assert!(bench.sizer.size() <= 10, "{:?}", bench.changes);
     assert!(bench.changes.len() <= 4, "{:?}", bench.changes);
-    assert!(bench.sizer.why().contains("were of no use"), "{}", bench.sizer.why());
+    assert!(bench.sizer.why().contains("did not help"), "{}", bench.sizer.why());
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn where_what_is_waited_for_has_the_cpus_it_tries_once_and_goes_back() {
     let mut bench = Bench::of(8, 2, 512);
     bench.run(database, 60);
     assert_eq!((bench.sizer.size(), bench.changes.len()), (8, 2), "{:?}", bench.changes);
-    assert_eq!(bench.sizer.why(), "more threads were of no use");
+    assert_eq!(bench.sizer.why(), "more threads did not help");
     let mut bench = Bench::of(8, 2, 512);
     bench.run(Load { others: 100e3, ..CPU_ONLY }, 60);
     assert!(bench.sizer.size() < 8 && bench.changes.len() <= 2, "{:?}", bench.changes);
@@ -226,7 +226,7 @@ fn threads_that_hang_are_replaced_unless_all_do() {
     let size = bench.sizer.size();
     bench.run(Load { hanging: 1000.0, ..SLEEP_1MS }, 10);
     assert_eq!(bench.sizer.size(), size, "{:?}", bench.changes);
-    assert_eq!(bench.sizer.why(), "more threads were of no use");
+    assert_eq!(bench.sizer.why(), "more threads did not help");
 }
 
 #[test]

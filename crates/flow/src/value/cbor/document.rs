@@ -95,7 +95,7 @@ impl SentDocument {
         if field.known & IS_BROKEN == 0 {
             return Ok(value);
         }
-        Err(Error::of_wire(&value).unwrap_or_else(|| broken("an error that is none")))
+        Err(Error::of_wire(&value).unwrap_or_else(|| broken("an error without its parts")))
     }
 }
 

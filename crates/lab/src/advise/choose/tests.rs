@@ -117,7 +117,7 @@ fn requirements_that_contradict_each_other_are_named_both() {
     let choice = chosen(&rows, &plan(&[Bound::Latency(1_000), Bound::Cpu(10)]));
     assert_eq!(choice.contradictions.len(), 1);
     assert!(choice.contradictions[0].starts_with(
-        "no alternative here is shown to keep 'latency 1 us' of the graph (line 1): p99 10"
+        "no alternative here was shown to keep 'latency 1 us' of the graph (line 1): p99 10"
     ));
 }
 
@@ -131,11 +131,11 @@ fn what_was_not_seen_is_not_kept() {
     assert!(words(Bound::Latency(20_000)).starts_with("not shown: "));
     assert!(words(Bound::Cpu(20)).starts_with("not shown: "));
     // With nothing that leaves a domain there is nothing to isolate.
-    assert_eq!(words(Bound::Isolation(Isolation::Host)), "chosen: it stays");
+    assert_eq!(words(Bound::Isolation(Isolation::Host)), "chosen: the graph stays as it is");
     let mut skipped = few.clone();
     skipped.skipped = Some("it faulted".into());
     let choice = chosen(&[skipped], &plan(&[]));
-    assert_eq!((choice.chosen, &*choice.words[0]), (None, "cannot be had: it faulted"));
+    assert_eq!((choice.chosen, &*choice.words[0]), (None, "not possible: it faulted"));
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn a_choice_must_hold_with_the_graphs_own_nodes() {
     }
     let why = why_not(&of(&late, &bounded), &of(&stands, &bounded)).expect("it is late");
     assert!(why.starts_with("with its own nodes broken: the graph, latency 30 us"), "{why}");
-    let why = why_not(&of(&same, &free), &of(&stands, &free)).expect("it is no better");
-    assert!(why.starts_with("with its own nodes no better than what stands there"), "{why}");
+    let why = why_not(&of(&same, &free), &of(&stands, &free)).expect("it is not better");
+    assert!(why.starts_with("with its own nodes no better than the graph as it is"), "{why}");
     // What stands there breaks what is required: nothing need be better than that.
     assert_eq!(why_not(&of(&stands, &bounded), &of(&late, &bounded)), None);
     let unseen = Row::of(&[("layout", "unseen")]);

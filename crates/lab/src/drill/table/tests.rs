@@ -116,7 +116,7 @@ fn a_choice_adds_subjects_and_names_faults() {
         ("colour=red", "node, domain, link, host, fault"),
         ("ik", "expected AXIS=VALUE"),
         ("", "expected AXIS=VALUE"),
-        ("domain=control,fault=panic", "no drill meets all of it"),
+        ("domain=control,fault=panic", "no drill matches all of it"),
     ] {
         let error = pick(&[text]).expect_err(text);
         assert!(error.contains(words), "{text}: {error}");

@@ -167,7 +167,7 @@ fn a_version_that_cannot_be_read_is_left_out_and_said() {
     let found = history(&file);
     assert_eq!(found.series[0].figures, [10.0, 12.0]);
     let expected = [
-        "is no file of the gate (docs/gate.md): key must be a string at line 2 column 1",
+        "is not a file of the gate (docs/gate.md): key must be a string at line 2 column 1",
         "has 'a' twice; take one row out",
         "is larger than 64 KiB, the limit",
     ];
@@ -178,7 +178,7 @@ fn a_version_that_cannot_be_read_is_left_out_and_said() {
     // That which stands in the tree is what was asked for.
     repository.write("g.json", "{");
     let why = gate_sightings(&file).expect_err("it is broken");
-    assert!(why.contains("g.json' is no file of the gate") && why.contains("line 1"), "{why}");
+    assert!(why.contains("g.json' is not a file of the gate") && why.contains("line 1"), "{why}");
 }
 
 #[test]
@@ -238,9 +238,9 @@ fn what_has_no_history_is_refused_with_what_to_do() {
     refuses(&empty, "empty.json' never had a verb");
     let newer = repository.write("newer.json", &good);
     refuses(&newer, "newer.json' was never committed, so it has no history; commit it first");
-    refuses(&repository.0, "is no file; expected that of the gate");
+    refuses(&repository.0, "is not a file; expected that of the gate");
     refuses(&repository.0.join("missing"), "missing': No such file");
-    refuses(Path::new("/dev/zero"), "'/dev/zero' is no file");
+    refuses(Path::new("/dev/zero"), "'/dev/zero' is not a file");
     fs::remove_dir_all(repository.0.join(".git")).expect("removed");
     refuses(&new, "has no history that git can read: git ended with");
     refuses(&new, "not a git repository");

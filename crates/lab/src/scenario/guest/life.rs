@@ -38,7 +38,8 @@ impl Life {
     pub(super) fn start(bench: &Bench<'_>, bytes: usize) -> Result<Life, String> {
         let plan = Plan::of(bytes, &bench.image)?;
         let (memory, rows) = (bench.memory.clone(), plan.rows());
-        let bells = GuestBells::of(&rows).map_err(|error| format!("no bells: {error}"))?;
+        let bells =
+            GuestBells::of(&rows).map_err(|error| format!("cannot open the doorbells: {error}"))?;
         let mut links = vec![];
         for way in &plan.ways {
             clear(&memory, way.rings_at, bytes);
@@ -142,7 +143,7 @@ impl Life {
                 found if found == wanted => return Ok(()),
                 GuestProgress::Starting | GuestProgress::Ready
                     if now_ns() - begun_ns < UP_NS_MAX => {}
-                _ => return Err(format!("the guest does not get up: {}", self.progress())),
+                _ => return Err(format!("the guest does not start: {}", self.progress())),
             }
             self.keeper.wait(Duration::from_millis(100));
         }

@@ -46,7 +46,8 @@ fn far(words: &str, descriptors: Vec<OwnedFd>) -> Result<(), Gone> {
     let parsed = words
         .split_once(' ')
         .and_then(|(what, case)| Some((what.parse().ok()?, Case::parse(case)?)));
-    let (what, case): (What, Case) = parsed.ok_or_else(|| Gone(format!("'{words}' is no link")))?;
+    let (what, case): (What, Case) =
+        parsed.ok_or_else(|| Gone(format!("'{words}' is not a link")))?;
     let carriers = Carriers::adopt(&case, descriptors)?;
     answer(&mut Ends::attach(&case, &case.shape(what), carriers, &Life::Parent)?)
 }

@@ -59,7 +59,7 @@ impl Contender for Lonely<'_> {
         let measure = || token::measure(self.lines, cpus, clock, self.budget.get());
         let (found, reference) = self.reference.around(measure).map_err(|Gone(why)| why)?;
         let median = found.median_of_steps(clock.step_ns());
-        let median = median.ok_or("fewer than 20 trips; give it more time")?;
+        let median = median.ok_or("fewer than 20 trips; measure when the CPUs are less busy")?;
         row.measure_mut("round_trip").add_round(&found, median, reference);
         Ok(())
     }

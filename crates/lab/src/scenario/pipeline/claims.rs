@@ -69,7 +69,7 @@ const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
-        text: "for shared_memory, lock-free instead of a mutex is no change",
+        text: "for shared_memory, lock-free instead of a mutex is not a change",
         theirs: "0.7-0.8 us and 0.75-0.78 us",
         criterion: "less than a quarter apart, two processes, free-running, each with its way of \
                     waiting",

@@ -114,14 +114,14 @@ mod tests {
     #[test]
     fn changes_are_counted_and_timed() {
         let all = Sizes(RefCell::new(seen(&[(0, 2), (1000, 8), (2100, 14), (3900, 2)])));
-        assert_eq!(all.least_between(), Some(Duration::from_millis(1100)), "0 is no change");
+        assert_eq!(all.least_between(), Some(Duration::from_millis(1100)), "0 is not a change");
         assert_eq!(all.changes_after(1500 * MS), 2);
         let part = all.between(1500 * MS, 3000 * MS);
         let part: Vec<_> = part.iter().map(|it| (it.ns / MS, it.threads)).collect();
         assert_eq!(part, [(1500, 8), (2100, 14)]);
         let late = Sizes(RefCell::new(seen(&[(500, 2), (1000, 8)])));
         let part: Vec<_> = late.between(0, 3000 * MS).iter().map(|it| it.ns / MS).collect();
-        assert_eq!(part, [0, 1000], "what is first seen later is no change");
+        assert_eq!(part, [0, 1000], "what is first seen later is not a change");
         all.0.borrow_mut().push(SizeSeen { ns: 9000 * MS, threads: 4, changes: 5 });
         assert_eq!(all.least_between(), Some(Duration::ZERO), "one of two was not seen");
     }

@@ -44,7 +44,7 @@ impl Used {
         let mut used = Vec::new();
         for (at, (now, before)) in self.processes.iter().zip(&before.processes).enumerate() {
             if now.pid != before.pid {
-                let reason = now.last_reason.as_deref().unwrap_or("nothing says why");
+                let reason = now.last_reason.as_deref().unwrap_or("no reason is known");
                 return Err(format!(
                     "'{}' was restarted while it was measured: {reason}",
                     SERVICES[at]

@@ -53,7 +53,7 @@ impl Viewers {
     ) -> Result<Viewers, String> {
         let site = address.strip_prefix("http://").and_then(|rest| rest.split('/').next());
         let site = site.and_then(|site| site.parse::<SocketAddr>().ok());
-        let site = site.ok_or_else(|| format!("'{address}' is no address of a dashboard"))?;
+        let site = site.ok_or_else(|| format!("'{address}' is not an address of a dashboard"))?;
         let stop = Arc::new(AtomicBool::new(false));
         let frames: Arc<[AtomicU64]> = (stalled..count).map(|_| AtomicU64::new(0)).collect();
         let stalling = |_| {

@@ -95,7 +95,7 @@ pub(super) struct Told {
 }
 
 fn run(text: &str, mut descriptors: Vec<OwnedFd>) -> Result<(), Gone> {
-    let order = Order::parse(text).ok_or_else(|| Gone(format!("'{text}' is no order")))?;
+    let order = Order::parse(text).ok_or_else(|| Gone(format!("'{text}' is not an order")))?;
     let failed = |error: std::io::Error| Gone(format!("cannot map the turn: {error}"));
     let mut next = || match descriptors.is_empty() {
         true => Err(Gone("too few descriptors".into())),

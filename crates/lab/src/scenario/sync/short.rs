@@ -94,7 +94,7 @@ impl Batches {
                 self.batches(|| _ = black_box(futex::wake(&futex, flags, 1)))
             }
             SyncOperation::Yield => self.batches(yield_now),
-            other => return Err(Gone(format!("'{}' is no short operation", other.word()))),
+            other => return Err(Gone(format!("'{}' is not a short operation", other.word()))),
         })
     }
 

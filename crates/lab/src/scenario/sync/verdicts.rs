@@ -282,7 +282,7 @@ fn orders_are_free(rows: &[Row]) -> Verdict {
     let found = ratios(&found, NO_COST, "both are within a tenth of relaxed");
     let found = found.map(|(text, holds)| match cfg!(target_arch = "x86_64") {
         true => (text, holds),
-        false => (format!("{text}; this is no x86"), Holds::NotMeasured),
+        false => (format!("{text}; this is not an x86"), Holds::NotMeasured),
     });
     Verdict::of("release and acquire cost nothing on x86", "effectively zero overhead", found)
 }

@@ -156,7 +156,7 @@ fn counters_that_the_kernel_does_not_show_are_no_evidence() {
     assert_eq!(Cause::of(place, MS, None), Cause::Unread);
     let why = "cannot read /proc/7/task/8/stat: Permission denied (os error 13)";
     let text = words(Cause::Unread, place, "the thread", Err(why));
-    assert_eq!(text, format!("what the kernel did meanwhile cannot be known: {why}"));
+    assert_eq!(text, format!("what the kernel did meanwhile is not known: {why}"));
 }
 
 #[test]

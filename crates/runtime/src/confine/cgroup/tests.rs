@@ -67,7 +67,7 @@ fn our_cgroup_is_found_below_the_mount() {
     let part = HYBRID.replace("0:28 /", "0:28 /docker/7");
     assert_eq!(find(&part, "/docker/7/x"), Ok(unified.join("x")));
     let outside = find(&part, "/elsewhere").expect_err("it cannot be reached");
-    assert!(outside.why.contains("does not lie below"), "{outside:?}");
+    assert!(outside.why.contains("is not below the mount"), "{outside:?}");
     assert!(find(HYBRID, "/../x").is_err());
     let old = HYBRID.replace("cgroup2 cgroup2", "cgroup cgroup");
     assert!(find(&old, "/").expect_err("not mounted").why.contains("not mounted"));
@@ -88,7 +88,7 @@ fn a_cgroup_that_is_ours_alone_is_divided_and_we_step_aside() {
 fn nobody_else_is_moved_or_limited() {
     let fake = Fake::new("cpu memory pids", &[std::process::id(), 1, 2]).with_leaf();
     let refusal = enable(&fake.0, Controller::Cpu).expect_err("it is shared");
-    assert!(refusal.why.contains("also holds foreign processes (2)"), "{refusal:?}");
+    assert!(refusal.why.contains("also has processes of other programs (2)"), "{refusal:?}");
     assert!(refusal.remedy.contains("Delegate=yes"), "{refusal:?}");
     assert_eq!(fake.text("cgroup.subtree_control"), "");
     assert_eq!(line_of(&fake.leaf().join("cgroup.procs")).expect("it is there"), "");

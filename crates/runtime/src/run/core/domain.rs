@@ -134,7 +134,7 @@ impl Domain {
         if is_silent && self.state() == BoardState::Running {
             let limit_ms = self.silent_ns_max() / 1_000_000;
             self.charge(format!(
-                "ran no cycle for {limit_ms} ms: a node hangs, or somebody stopped the process"
+                "ran no cycle for {limit_ms} ms: a node hangs, or the process was stopped (SIGSTOP)"
             ));
         }
     }

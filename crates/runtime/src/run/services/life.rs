@@ -175,7 +175,7 @@ impl Life {
             (None, None) => ending(status),
         };
         if confinement.memory_kills() > self.memory_kills {
-            reason += "; its memory was full: see 'memory' in its limits";
+            reason += "; it reached its memory limit: see 'memory' in its limits";
         }
         let strays = match self.progress {
             Progress::Gone(strays) => strays.count(),

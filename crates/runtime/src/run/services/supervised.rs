@@ -287,7 +287,7 @@ impl Supervised {
             (&Progress::Stopping { since_ns, killed }, _) => {
                 if now_ns - since_ns >= GONE_NS_MAX {
                     // Only a process that the kernel holds (a broken disk or driver) outlives that.
-                    let text = "was killed, but the kernel does not let it go";
+                    let text = "was killed, but the kernel has not ended it yet";
                     events.add(EventKind::Note, Some(&self.name), text);
                     life.progress = Progress::Stopping { since_ns: now_ns, killed };
                 }
@@ -336,8 +336,8 @@ impl Supervised {
             Next::GiveUp => {
                 let plan::Restart { restarts_max, window_ns, .. } = self.policy.restart;
                 let text = format!(
-                    "{restarts_max} restarts within {} s were not enough; mend it, then 'sinew \
-                     restart {}'",
+                    "{restarts_max} restarts within {} s were not enough; correct the cause, then \
+                     'sinew restart {}'",
                     window_ns / 1_000_000_000,
                     self.name
                 );
@@ -409,7 +409,7 @@ fn said(host: &HostStatus) -> String {
     if name == ROUTER {
         return match host.state {
             HostState::Heard => "the router is connected".into(),
-            _ => "the router cannot be reached; it is called until it is there".into(),
+            _ => "the router cannot be reached; the host goes on trying".into(),
         };
     }
     match host.state {
@@ -417,8 +417,8 @@ fn said(host: &HostStatus) -> String {
         HostState::Heard => format!("host '{name}' is heard"),
         HostState::Silent => format!("host '{name}' is silent"),
         HostState::OtherGraph => format!(
-            "host '{name}' has another graph, and nothing that it says is taken; start both with \
-             the same file"
+            "host '{name}' runs another graph, so its messages are refused; start both with the \
+             same file"
         ),
     }
 }
@@ -478,7 +478,7 @@ impl Supervised {
     pub(crate) fn loss(&self) -> Option<String> {
         let how = match (&self.standing, &self.after) {
             (Standing::Over(DomainState::GivenUp), _) => "given up",
-            (Standing::Over(DomainState::Ended), After::Policy) => "not restarted, as it says",
+            (Standing::Over(DomainState::Ended), After::Policy) => "not restarted, by its policy",
             _ => return None,
         };
         Some(format!("{how}: {}", self.history.reason.as_deref().unwrap_or_default()))

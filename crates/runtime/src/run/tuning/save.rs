@@ -14,7 +14,7 @@ use crate::replace::replace;
 pub(super) fn to_spec(file: &Path, settings: &[String]) -> Result<(), String> {
     let say = |error: io::Error| error.to_string();
     let old = fs::read_to_string(file).map_err(say)?;
-    let places = Places::of(&old).ok_or("it is no YAML any more")?;
+    let places = Places::of(&old).ok_or("the file is no longer YAML")?;
     let mut changes = Vec::new();
     for setting in settings {
         let (node, key, value) = parts(setting)?;

@@ -111,7 +111,7 @@ impl Saved {
 /// What is at `place` is no checkpoint.
 pub(super) fn unreadable(place: &dyn Display, why: &dyn Display) -> Error {
     Error::new(format_args!(
-        "'{place}' is no checkpoint that can be read: {why}; name another, or remove it to begin \
-         from the start"
+        "'{place}' is not a checkpoint that can be read: {why}; name another, or remove it to \
+         begin from the start"
     ))
 }

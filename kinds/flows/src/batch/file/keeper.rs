@@ -80,7 +80,7 @@ impl KeptAt {
             }
             KeptAt::Entry(store, key) => {
                 let Some(value) = store.get(at, key).await? else { return Ok(None) };
-                let text = value.as_text().ok_or_else(|| unreadable(self, &"it is no text"))?;
+                let text = value.as_text().ok_or_else(|| unreadable(self, &"it is not text"))?;
                 Saved::parse(text.as_bytes(), self).map(Some)
             }
         }

@@ -205,8 +205,8 @@ fn len_of(order: &Order, name: &str) -> u64 {
 fn foreign(order: &Order, what: &str) -> Error {
     let path = order.checkpoint.as_deref().unwrap_or_default();
     Error::new(format_args!(
-        "the checkpoint '{path}' is not of what is to be read: {what}; bring back what it was \
-         made of, name another checkpoint, or remove it to begin from the start"
+        "the checkpoint '{path}' does not belong to these files: {what}; bring back the files, \
+         name another checkpoint, or remove it to begin from the start"
     ))
     .with_status(409)
 }
@@ -216,7 +216,9 @@ fn names(order: &Order) -> Result<Vec<String>, Error> {
     let Order { folder, path, is_foreign, .. } = order;
     let wrong = |text: String| Err(Error::new(text).with_status(400));
     if *is_foreign && (path.starts_with('/') || path.split('/').any(|part| part == "..")) {
-        return wrong(format!("'{path}' leads out of the folder of the spec: a packet may not"));
+        return wrong(format!(
+            "'{path}' is outside of the folder of the spec; a packet may name only files in it"
+        ));
     }
     if path.is_empty() || path.contains('\0') {
         return wrong("the path of the file is empty, or has a zero byte in it".into());
@@ -228,18 +230,18 @@ fn names(order: &Order) -> Result<Vec<String>, Error> {
     let pattern = pattern.to_string_lossy();
     let found = match glob::glob(&pattern) {
         Ok(found) => found,
-        Err(error) => return wrong(format!("'{path}' is no pattern: {error}")),
+        Err(error) => return wrong(format!("'{path}' is not a pattern: {error}")),
     };
     let mut names = Vec::new();
     for path in found.filter_map(Result::ok).filter(|path| path.is_file()) {
         let name = path.strip_prefix(folder).unwrap_or(&path);
         names.push(name.to_string_lossy().into_owned());
         if names.len() > FILES_MAX {
-            return wrong(format!("'{pattern}' means more than {FILES_MAX} files; name fewer"));
+            return wrong(format!("'{pattern}' matches more than {FILES_MAX} files; name fewer"));
         }
     }
     if names.is_empty() {
-        return Err(Error::new(format_args!("no file is like '{path}'")).with_status(404));
+        return Err(Error::new(format_args!("no file matches '{path}'")).with_status(404));
     }
     names.sort_unstable();
     Ok(names)

@@ -109,7 +109,7 @@ impl Records {
         let state = file.metadata().map_err(fail)?;
         if !state.is_file() {
             let text =
-                format!("'{name}' is no file; name one, or a pattern such as '{name}/*.csv'");
+                format!("'{name}' is not a file; name one, or a pattern such as '{name}/*.csv'");
             return Err(Error::new(text).with_status(400));
         }
         if is_ours {

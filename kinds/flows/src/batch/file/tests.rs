@@ -107,7 +107,7 @@ fn records_are_what_the_format_says() {
     );
     let json = records(b"{\"a\":1}\n\n[}\n2", ElementFormat::Ndjson).expect("lines");
     assert_eq!(json[0], one(1, "{\"a\":1}", "{\"a\":1}"));
-    assert!(json[1].2.starts_with("no JSON: ") && json[1].0 == 3, "{json:?}");
+    assert!(json[1].2.starts_with("not JSON: ") && json[1].0 == 3, "{json:?}");
     assert_eq!(json[2], one(4, "2", "2"));
     assert_eq!(records(b"", ElementFormat::Lines).expect("nothing"), []);
     assert_eq!(records(b"a\nb", ElementFormat::Whole).expect("all"), [one(1, "a\nb", "\"a\\nb\"")]);
@@ -132,7 +132,7 @@ fn a_record_that_is_too_long_says_where_and_what_to_change() {
 fn elements_are_sent_and_counted_and_those_that_fail_are_rejected() {
     let folder = folder("n\n1\n2\nx\n");
     let next = "kind: snippet, language: cel, code: int(packet.n)";
-    let error = reply(folder.path(), &graph("as: csv", next)).expect_err("x is no number");
+    let error = reply(folder.path(), &graph("as: csv", next)).expect_err("x is not a number");
     assert!(error.text().starts_with("file 'data', line 4: node 'next'"), "{error}");
     let rejected = "
 - kind: file
@@ -219,7 +219,7 @@ fn a_checkpoint_of_something_else_is_refused_and_says_what_to_do() {
     fs::rename(folder.path().join("new"), &data).expect("a file");
     refused("another file");
     fs::write(&mark, "{}").expect("a file");
-    refused("no checkpoint that can be read");
+    refused("not a checkpoint that can be read");
     fs::remove_file(&mark).expect("it is there");
     assert_eq!(resumed(folder.path()), counts(2, 2, 0));
     // While somebody else reads it so, nobody does.
@@ -236,7 +236,7 @@ fn what_makes_no_sense_is_refused() {
         ("path: ''", "is a text"),
         ("path: a, separator: ab", "one character"),
         ("path: a, separator: '\"'", "one character"),
-        ("path: a, as: whole, follow: true", "would never be an element"),
+        ("path: a, as: whole, follow: true", "cannot be one element"),
         ("path: a, checkpoint: [a]", "a file, or an entry of a store"),
         ("path: a, checkpoint: {store: s}", "a file, or an entry of a store"),
         ("path: a, checkpoint: {store: s, key: packet.file}", "there is no store 's'"),

@@ -96,7 +96,7 @@ fn a_field_that_counts_is_given_once() {
     let (graph, _receiver) = graph("count: sequence");
     let error = graph.reply(word(Value::Integer(1))).expect_err("two sequences");
     assert_eq!(error.status(), 400);
-    assert_eq!(error.text(), "'sequence' is filled in here; leave it away");
+    assert_eq!(error.text(), "'sequence' is filled in by this node; leave it out");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn fields_that_do_not_fit_the_mailbox_are_refused_before_the_start() {
             "count: sequence, value: {sequence: 1, speed_m_per_s: [0, 0], what: 1, reserved: 0}",
             &["'sequence' is filled in by 'count: sequence'; remove one of them"],
         ),
-        ("count: speed_m_per_s", &["no field 'speed_m_per_s' that could count; known are: seq"]),
+        ("count: speed_m_per_s", &["no field 'speed_m_per_s' that could count; known: seq"]),
         ("count: sequnce", &["no field 'sequnce' that could count; did you mean 'sequence'?"]),
     ];
     for (keys, expected) in cases {

@@ -164,13 +164,13 @@ fn a_mock_that_cannot_be_meant_is_refused_where_it_stands() {
     for (keys, expected, help) in [
         ("mocks: 5", "mocks are a mapping", "NODE: {answer"),
         ("mocks: {fnd: {answer: 1}}", "no flow node 'fnd'", "did you mean 'find'?"),
-        ("mocks: {find: 5}", "this is no mock", "NODE: {answer"),
-        ("mocks: {find: {answer: 1, error: {}}}", "this is no mock", "NODE: {answer"),
+        ("mocks: {find: 5}", "this is not a mock", "NODE: {answer"),
+        ("mocks: {find: {answer: 1, error: {}}}", "this is not a mock", "NODE: {answer"),
         ("mocks: {find: {error: 5}}", "an error is a mapping", "NODE: {answer"),
         ("mocks: {find: {error: {state: 500}}}", "unknown key 'state'", "status"),
-        ("mocks: {find: {error: {status: 200}}}", "'200' is no status", "400 to 599"),
+        ("mocks: {find: {error: {status: 200}}}", "'200' is not a status", "400 to 599"),
         ("mocks: {find: {answer: '{{ packet.'}}", "", ""),
-        ("now: yesterday", "'yesterday' is no time", "2026-01-31T12:00:00Z"),
+        ("now: yesterday", "'yesterday' is not a time", "2026-01-31T12:00:00Z"),
     ] {
         let made = Suite::new(&plan(&asking(keys)), &table(), Path::new("."));
         let found = made.err().unwrap_or_else(|| panic!("{keys}"));

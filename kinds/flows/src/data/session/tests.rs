@@ -187,7 +187,7 @@ fn what_makes_no_session_is_refused() {
         ("store: s, do: begin", "needs 'value'"),
         ("store: s, value: 1", "has a meaning with 'do: begin' only"),
         ("store: s, secure: false", "not 'secure'"),
-        ("store: s, cookie: 'a b'", "no name of a cookie"),
+        ("store: s, cookie: 'a b'", "not a name of a cookie"),
     ] {
         let text = format!("- {{kind: session, name: a, {parameters}}}{store}");
         let refusals = refusals(&text);

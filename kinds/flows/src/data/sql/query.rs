@@ -3,12 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
-use sinew_flow::{
-    At, Error, FLOW, Flow, FlowEntry, FlowNode, Make, NodeContext, Step, Stream, Value, error,
-    input, output,
-};
+use sinew_flow::{At, Error, Flow, FlowNode, NodeContext, Step, Stream, Value};
 use sinew_spec::{Data, Item};
 use tokio::time::timeout;
 
@@ -102,7 +98,7 @@ fn args(item: &Item, refusals: &mut Vec<Refusal>) -> Option<Args> {
 fn text<'a>(item: &'a Item, is_postgres: bool, args: Option<&Args>) -> Result<&'a str, Refusal> {
     let text = text_for(item, is_postgres)?;
     if text.contains("{{") {
-        let message = "a statement is no template: what a packet holds would be read as SQL";
+        let message = "a statement is not a template: what a packet holds would be read as SQL";
         let help = "write $1 in its place, and the expression under 'args'";
         return Err(Refusal::new(item.span, message, help));
     }
@@ -181,7 +177,7 @@ impl Query {
         for (at, value) in values.into_iter().enumerate() {
             args.push(match value {
                 Value::Stream(_) => {
-                    let text = format_args!("argument ${} is bytes to come, no value", at + 1);
+                    let text = format_args!("argument ${} is a stream, expected a value", at + 1);
                     return Err(Error::new(text));
                 }
                 Value::List(_) | Value::Map(_) | Value::Document(_) => {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::fault::Cause;
 use sinew_core::{Fault, Made, Parameters, Refusal};
-use sinew_flow::{Error, FLOW, FlowEntry, Make, NodeContext, OpenResource, Resource, Resources};
+use sinew_flow::{Error, NodeContext, OpenResource, Resource, Resources};
 use sinew_spec::suggest;
 use tokio::runtime::Builder;
 use tokio::time::sleep;
 
+use super::SQL_KIND;
 use super::database::address::{Address, HELP};
 use super::database::{Database, Settings, migrations};
 use crate::script::taken;
@@ -61,7 +61,7 @@ impl Named {
         let made = match found.and_then(|node| parameters.of_neighbour(node)) {
             Some(other) => settings(&other, name).map_err(|_| {
                 let message = format!("the node '{name}' cannot be made");
-                vec![Refusal::new(span, message, "mend that node").following(true)]
+                vec![Refusal::new(span, message, "correct that node").following(true)]
             }),
             None => {
                 let message = format!("there is no node '{name}' of the kind sql in this domain");

@@ -4,12 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
-use sinew_flow::{
-    At, Error, FLOW, FlowEntry, FlowNode, Make, NodeContext, Reply, Step, Value, error, input,
-    output,
-};
+use sinew_flow::{At, Error, FlowNode, NodeContext, Reply, Step, Value};
 use tokio::sync::Mutex;
 
 use super::database::{Database, Lease};

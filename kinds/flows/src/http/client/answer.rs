@@ -63,7 +63,10 @@ impl Answer {
                     let decoded = decode::body(self.headers.get(CONTENT_TYPE), bytes);
                     // Whoever asked this machine has no part in what another one answers.
                     decoded.map_err(|error| {
-                        let text = format_args!("the answer is not what it says: {}", error.text());
+                        let text = format_args!(
+                            "the answer's body does not fit its content type: {}",
+                            error.text()
+                        );
                         Error::new(text).with_status(BAD_GATEWAY)
                     })
                 };

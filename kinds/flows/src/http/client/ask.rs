@@ -112,7 +112,7 @@ impl Form {
             None => url.to_string(),
             Some(base) if url.is_empty() || url.starts_with('/') => format!("{base}{url}"),
             Some(_) => {
-                let text = format!("with 'targets' the url is a path, and {url:?} is none");
+                let text = format!("with 'targets' the url must be a path, found {url:?}");
                 return Err(Error::new(text));
             }
         };
@@ -132,10 +132,12 @@ impl Form {
 pub(super) fn method(value: &Value) -> Result<Method, String> {
     let parsed = value.as_text().and_then(|text| Method::from_bytes(text.as_bytes()).ok());
     match parsed {
-        Some(Method::CONNECT) => Err("CONNECT opens tunnels, and asks nothing".to_owned()),
+        Some(Method::CONNECT) => {
+            Err("the method CONNECT opens tunnels; write another method".to_owned())
+        }
         Some(method) => Ok(method),
         None => Err(match plain_text(value) {
-            Some(text) => format!("'{text}' is no method"),
+            Some(text) => format!("'{text}' is not a method"),
             None => format!("the method is {}, expected a text", value.sort()),
         }),
     }
@@ -150,7 +152,7 @@ fn set_headers(headers: &mut HeaderMap, fields: &Value) -> Result<(), String> {
     };
     for (name, value) in &**fields {
         let key = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| format!("{name:?} is no name of a header"))?;
+            .map_err(|_| format!("{name:?} is not a name of a header"))?;
         if is_own(&key) {
             continue;
         }
@@ -249,7 +251,7 @@ impl ClientRequest {
             _ => return Ok(None),
         };
         let Some(location) = answer.headers().get(LOCATION) else { return Ok(None) };
-        let location = location.to_str().map_err(|_| "the location is no text".to_owned())?;
+        let location = location.to_str().map_err(|_| "the location is not text".to_owned())?;
         let uri = target::follow(&self.uri, location, hosts)?;
         let mut headers = self.headers.clone();
         if uri.authority() != self.uri.authority() {

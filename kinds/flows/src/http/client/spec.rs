@@ -63,7 +63,9 @@ fn check_targets(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) {
         let help = "write scheme, host and port, such as http://10.0.0.1:9000";
         match target::parse(base, &Hosts::All) {
             Ok(_) if !base.contains(['?', '#', '{']) => {}
-            Ok(_) => refuse("targets", format!("'{base}' is more than a place"), help),
+            Ok(_) => {
+                refuse("targets", format!("'{base}' has more than scheme, host and port"), help)
+            }
             Err(message) => refuse("targets", message, help),
         }
     }
@@ -72,14 +74,18 @@ fn check_targets(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) {
     match (has_url, has_targets) {
         (true, true) if !url.starts_with('/') && !url.starts_with("{{") => {
             let help = "write the path behind the targets, such as '/users/{{ packet.id }}'";
-            refuse("url", format!("'{url}' beside 'targets' is no path"), help);
+            refuse("url", format!("'{url}' beside 'targets' is not a path"), help);
         }
         // The path of the packet follows it: it must end where a path begins.
         (true, false) if parameters.bool("proxy") && !url.contains("{{") => {
             if let Err(message) = target::parse(url, &Hosts::All) {
                 refuse("url", message, "write a url such as http://host:9000");
             } else if url.contains(['?', '#']) {
-                refuse("url", format!("'{url}' is more than a place"), "leave out the query");
+                refuse(
+                    "url",
+                    format!("'{url}' has more than scheme, host, port and path"),
+                    "leave out the query",
+                );
             }
         }
         (false, false) if matches!(parameters.yaml("url").data, Data::Scalar { .. }) => {
@@ -170,7 +176,9 @@ fn check_names(header: &Item, refusals: &mut Vec<Refusal>) {
     for entry in entries {
         let name = HeaderName::from_bytes(entry.key.as_bytes());
         let (message, help) = match name {
-            Err(_) => (format!("{:?} is no name of a header", entry.key), "write letters and '-'"),
+            Err(_) => {
+                (format!("{:?} is not a name of a header", entry.key), "write letters and '-'")
+            }
             Ok(name) if ask::is_own(&name) => {
                 let message = format!("the header '{name}' follows from the url and the body");
                 (message, "leave it out")

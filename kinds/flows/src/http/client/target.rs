@@ -34,7 +34,7 @@ impl Hosts {
         let host = |text: &String| {
             let authority: Option<Authority> = text.parse().ok();
             let authority = authority.filter(|it| !it.as_str().contains('@'));
-            let authority = authority.ok_or_else(|| format!("'{text}' is no host"))?;
+            let authority = authority.ok_or_else(|| format!("'{text}' is not a host"))?;
             Ok((authority.host().to_ascii_lowercase(), authority.port_u16()))
         };
         Ok(Hosts::Some(texts.iter().map(host).collect::<Result<_, String>>()?))
@@ -93,7 +93,8 @@ fn port_of(scheme: &str) -> Option<u16> {
 /// Why no request can go there.
 pub(super) fn parse(url: &str, hosts: &Hosts) -> Result<Uri, String> {
     let ascii = utf8_percent_encode(url, BEYOND_ASCII).to_string();
-    let uri: Uri = ascii.parse().map_err(|error| format!("the url {url:?} is none: {error}"))?;
+    let uri: Uri =
+        ascii.parse().map_err(|error| format!("the url {url:?} is not valid: {error}"))?;
     let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
         return Err(format!("the url {url:?} has no scheme and host; write http://host/path"));
     };

@@ -232,7 +232,8 @@ async fn ask(
     health: &Health,
     client: &Client<Connector, Body<()>>,
 ) -> Result<(), String> {
-    let uri: Uri = format!("{base}{}", health.path).parse().map_err(|_| "is no url".to_owned())?;
+    let uri: Uri =
+        format!("{base}{}", health.path).parse().map_err(|_| "is not a url".to_owned())?;
     let mut request = Request::new(Body::new(Content::Empty, ()));
     *request.uri_mut() = uri;
     let answer: Response<Incoming> = timeout(health.deadline, client.request(request))

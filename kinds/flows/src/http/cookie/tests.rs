@@ -77,11 +77,11 @@ fn what_a_cookie_cannot_hold_is_an_error_and_never_another_cookie() {
 #[test]
 fn what_browsers_would_drop_is_refused() {
     for (parameters, expected) in [
-        ("cookie: 'a b', value: 1", "no name of a cookie"),
-        ("cookie: '', value: 1", "no name of a cookie"),
-        ("cookie: a, value: 1, path: shop", "no path of a cookie"),
-        ("cookie: a, value: 1, path: '/a;b'", "no path of a cookie"),
-        ("cookie: a, value: 1, cookie_domain: 'a;b'", "no name of servers"),
+        ("cookie: 'a b', value: 1", "not a name of a cookie"),
+        ("cookie: '', value: 1", "not a name of a cookie"),
+        ("cookie: a, value: 1, path: shop", "not a path of a cookie"),
+        ("cookie: a, value: 1, path: '/a;b'", "not a path of a cookie"),
+        ("cookie: a, value: 1, cookie_domain: 'a;b'", "not a name of servers"),
         ("cookie: a, value: 1, same_site: none, secure: false", "not 'secure'"),
         ("cookie: __Secure-a, value: 1, secure: false", "not 'secure'"),
         ("cookie: __Host-a, value: 1, path: /a", "another path"),

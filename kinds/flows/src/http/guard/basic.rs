@@ -23,9 +23,9 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "basic",
-    doc: "Passes a packet on if it brings a name and the password of it, as browsers ask for it. \
-          The name becomes a value of the flow. Else it answers 401. Passwords stand in the spec \
-          as hashes of Argon2.",
+    doc: "Passes a packet on if it has the name and password of a user (HTTP basic \
+          authentication). The name becomes a value of the flow. Else it answers 401. Passwords \
+          stand in the spec as hashes of Argon2.",
     ports: &[
         input("in", "A request, or a mapping with 'header'."),
         output("out", "The same packet."),
@@ -36,7 +36,7 @@ static INFO: Kind = Kind {
             .doc("A mapping of names and hashes, such as {ada: '$argon2id$v=19$m=19456,...'}."),
         Parameter::new("realm", ParameterType::Text)
             .or("sinew")
-            .doc("What a browser shows where it asks."),
+            .doc("The realm, which a browser shows when it asks."),
         Parameter::new("into", ParameterType::Text)
             .or("user")
             .doc("The value of the flow that gets the name."),
@@ -112,7 +112,7 @@ impl FlowNode for Basic {
             Err(error) => return Step::Fail(error),
         };
         let Some(credentials) = credentials else {
-            return Step::Fail(self.refused("it brings no name and password"));
+            return Step::Fail(self.refused("it has no name and password"));
         };
         let mut shown = [0; 32];
         shown.copy_from_slice(hmac::sign(&self.key, &credentials).as_ref());

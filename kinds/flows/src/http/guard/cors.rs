@@ -19,9 +19,9 @@ const NAMES: ParameterType = ParameterType::Texts { max: NAMES_MAX };
 
 static INFO: Kind = Kind {
     name: "cors",
-    doc: "Lets pages of other sites ask what lies behind it: it answers a browser's question \
-          before such a request, passes all other requests on, and adds to each reply, also to an \
-          error, what lets the page read it. It stands before the router.",
+    doc: "Lets pages of other sites send requests (CORS): it answers a browser's preflight \
+          request, passes all other requests on, and adds to each reply, also to an error, the \
+          headers that let the page read it. Put it before the router.",
     ports: &[
         input("in", "A request, or a mapping with 'method' and 'header'."),
         output("out", "The same packet; its reply gets the headers."),
@@ -31,7 +31,7 @@ static INFO: Kind = Kind {
             .doc("The sites, such as https://app.example; ['*']: any, without credentials."),
         Parameter::new("methods", NAMES)
             .or("[GET, HEAD, POST, PUT, PATCH, DELETE]")
-            .doc("What such pages may do."),
+            .doc("Methods that such pages may use."),
         Parameter::new("headers", NAMES)
             .or("[authorization, content-type]")
             .doc("Headers that such pages may send."),
@@ -44,7 +44,7 @@ static INFO: Kind = Kind {
             ParameterType::Duration { min_ns: 0, max_ns: 86_400_000_000_000 },
         )
         .or("10m")
-        .doc("How long a browser need not ask again."),
+        .doc("How long a browser may remember the answer to a preflight request."),
     ],
     ..FLOW
 };
@@ -82,12 +82,12 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
             text.is_empty() || !text.chars().all(is_sign)
         };
         if let Some(bad) = parameters.texts(name).iter().find(is_bad) {
-            refuse(name, format!("'{bad}' is no name of its own"), "write each name by itself");
+            refuse(name, format!("'{bad}' is not a single name"), "write each name by itself");
         }
     }
     let is_site = |text: &&String| *text == "*" || *text == "null" || is_origin(text);
     if let Some(bad) = parameters.texts("origins").iter().find(|text| !is_site(text)) {
-        let text = format!("'{bad}' is no origin");
+        let text = format!("'{bad}' is not an origin");
         refuse("origins", text, "write scheme and name, without a path: https://app.example");
     }
     if parameters.texts("origins").is_empty() {

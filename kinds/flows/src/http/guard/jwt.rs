@@ -25,8 +25,8 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "jwt",
-    doc: "Passes a packet on if it brings a JSON Web Token that is signed by a known key, by the \
-          one algorithm that is named here, and holds now. Its claims become a value of the flow. \
+    doc: "Passes a packet on if it has a valid JSON Web Token: signed with a known key and the \
+          algorithm that is named here, and not expired. Its claims become a value of the flow. \
           Else it answers 401, or 403 if the claims are not what 'require' asks for.",
     ports: &[
         input("in", "A request, or a mapping with 'header'."),
@@ -36,7 +36,7 @@ static INFO: Kind = Kind {
     parameters: &[
         Parameter::new("algorithm", ParameterType::Choice(WORDS))
             .or("HS256")
-            .doc("The only one that is taken."),
+            .doc("The only algorithm that is accepted."),
         secret::SECRET,
         Parameter::new("public_key", ParameterType::Text).or("").doc(
             "For all but HS256, HS384 and HS512: a file with a public key in PEM, or with one or a \
@@ -46,16 +46,16 @@ static INFO: Kind = Kind {
             "An expression over packet: the token. Default: what follows 'Bearer' in the header \
              authorization.",
         ),
-        Parameter::new("issuer", ParameterType::Text).or("").doc("Who must have made it: 'iss'."),
+        Parameter::new("issuer", ParameterType::Text).or("").doc("The required issuer: 'iss'."),
         Parameter::new("audience", ParameterType::Text)
             .or("")
-            .doc("Whom it must be for: 'aud', or one of it."),
+            .doc("The required audience: 'aud', or one of it."),
         Parameter::new("leeway", ParameterType::Duration { min_ns: 0, max_ns: 600_000_000_000 })
             .or("0s")
-            .doc("How far the clock of who made it may be off."),
+            .doc("How far the clock of the issuer may be off."),
         Parameter::new("endless", ParameterType::Bool)
             .or("false")
-            .doc("Whether a token without 'exp' is taken."),
+            .doc("Whether a token without 'exp' is accepted."),
         Parameter::new("require", ParameterType::Yaml)
             .or("null")
             .doc("An expression over packet and claims that must be true, else 403."),
@@ -196,14 +196,14 @@ fn bearer(credentials: &str) -> Option<&str> {
 }
 
 fn missing() -> Error {
-    Error::new("the request brings no token")
+    Error::new("the request has no token")
         .with_status(401)
         .with_header("www-authenticate", "Bearer")
 }
 
 fn invalid(why: Invalid) -> Error {
     let header = format!("Bearer error=\"invalid_token\", error_description=\"{why}\"");
-    Error::new(format_args!("the token does not hold: {why}"))
+    Error::new(format_args!("the token is not valid: {why}"))
         .with_status(401)
         .with_header("www-authenticate", header)
 }

@@ -23,7 +23,7 @@ static INFO: Kind = Kind {
     parameters: &[
         Parameter::new("algorithm", ParameterType::Choice(&["HS256", "HS384", "HS512"]))
             .or("HS256")
-            .doc("How it is signed."),
+            .doc("Algorithm of the signature."),
         secret::SECRET,
         Parameter::new("claims", ParameterType::Yaml).doc("A mapping, as a template."),
         Parameter::new(
@@ -31,9 +31,9 @@ static INFO: Kind = Kind {
             ParameterType::Duration { min_ns: 1_000_000_000, max_ns: 31_536_000_000_000_000 },
         )
         .or("1h")
-        .doc("How long it holds, a year at most."),
-        Parameter::new("issuer", ParameterType::Text).or("").doc("Who makes it: 'iss'."),
-        Parameter::new("audience", ParameterType::Text).or("").doc("Whom it is for: 'aud'."),
+        .doc("How long it is valid, a year at most."),
+        Parameter::new("issuer", ParameterType::Text).or("").doc("The issuer: 'iss'."),
+        Parameter::new("audience", ParameterType::Text).or("").doc("The audience: 'aud'."),
     ],
     ..FLOW
 };

@@ -22,7 +22,7 @@ static INFO: Kind = Kind {
           on if the password is that of the hash, else it answers 401, after the same time if \
           there is no such hash. Both take some tens of milliseconds of a thread, not of a worker.",
     ports: &[
-        input("in", "What both are found in."),
+        input("in", "The packet, for 'password' and 'hash'."),
         output("out", "The hash, as a text; with 'into' or 'hash' the same packet."),
         error(),
     ],
@@ -30,8 +30,8 @@ static INFO: Kind = Kind {
         Parameter::new("password", ParameterType::Yaml)
             .doc("An expression over packet: the password, a text."),
         Parameter::new("hash", ParameterType::Yaml).or("null").doc(
-            "An expression over packet: the hash to check it against, as it was made. null, as of \
-             a user who is not there, is that of no password.",
+            "An expression over packet: the hash to check it against, as it was made. null, for a \
+             user who does not exist, fits no password.",
         ),
         Parameter::new("into", ParameterType::Text)
             .or("")
@@ -44,10 +44,10 @@ static INFO: Kind = Kind {
             ParameterType::Size { min_bytes: 64 << 10, max_bytes: (MEMORY_KIB_MAX as u64) << 10 },
         )
         .or("19MiB")
-        .doc("What it takes to make a hash, and to try one: memory."),
+        .doc("Memory that it takes to make a hash, and to check one."),
         Parameter::new("passes", ParameterType::Integer { min: 1, max: PASSES_MAX as i64 })
             .or("2")
-            .doc("How often that is gone through."),
+            .doc("Passes over this memory."),
     ],
     ..FLOW
 };

@@ -5,8 +5,8 @@ use sinew_core::{Parameters, Refusal};
 
 /// The secret itself.
 pub(super) const SECRET: Parameter = Parameter::new("secret", ParameterType::Text).or("").doc(
-    "What both sides know. '{{ file.NAME }}' or '{{ env.NAME }}' keeps it out of the spec, and out \
-     of all that a run says.",
+    "The secret that both sides know. '{{ file.NAME }}' or '{{ env.NAME }}' keeps it out of the \
+     spec, and out of all output of a run.",
 );
 
 /// Reads it.

@@ -165,7 +165,7 @@ impl Rules {
         let time = |name| match claims.get(name) {
             None => Ok(None),
             Some(Json::Number(time)) => Ok(time.as_f64()),
-            Some(_) => Err(Invalid("a time in it is no number")),
+            Some(_) => Err(Invalid("a time in it is not a number")),
         };
         match time("exp")? {
             Some(end) if now_s >= end + self.leeway_s => return Err(Invalid("it has expired")),

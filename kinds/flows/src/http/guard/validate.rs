@@ -26,9 +26,9 @@ const MAKE: Make = cfg_select! {
 
 static INFO: Kind = Kind {
     name: "validate",
-    doc: "Passes a packet on if a value of it, usually the body, is what a JSON Schema allows. \
-          Else it answers 422 with the places that are wrong and what was expected there. \
-          Patterns are linear, formats are checked, and no schema is fetched from elsewhere.",
+    doc: "Passes a packet on if a value in it, usually the body, matches a JSON Schema. Else it \
+          answers 422 with the wrong places and what was expected there. Patterns are linear, \
+          formats are checked, and no schema is fetched from elsewhere.",
     ports: &[
         input("in", "The packet."),
         output("out", "The same packet, if the schema allows the value."),
@@ -40,10 +40,10 @@ static INFO: Kind = Kind {
             .doc("A JSON Schema, written as YAML. Without '$schema' it is of draft 2020-12."),
         Parameter::new("schema_file", ParameterType::Text)
             .or("")
-            .doc("In its place: a file of JSON that holds it."),
+            .doc("A JSON file with the schema, in place of 'schema'."),
         Parameter::new("value", ParameterType::Yaml)
             .or("packet.body")
-            .doc("An expression over packet: what is looked at."),
+            .doc("An expression over packet: the value that is checked."),
     ],
     ..FLOW
 };
@@ -73,5 +73,5 @@ fn from_file(parameters: &Parameters<'_>) -> Result<Json, String> {
         return Err(said(&format_args!("{len} bytes; at most {FILE_LEN_MAX}")));
     }
     let text = fs::read(&file).map_err(|error| said(&error))?;
-    serde_json::from_slice(&text).map_err(|error| said(&format_args!("no JSON: {error}")))
+    serde_json::from_slice(&text).map_err(|error| said(&format_args!("not JSON: {error}")))
 }

@@ -21,9 +21,9 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 
 static INFO: Kind = Kind {
     name: "verify",
-    doc: "Passes a request on if a header holds the HMAC of its body as it came, made with a \
-          secret that both sides know, as webhooks do. With a time in it, an old one is refused. \
-          Else it answers 401.",
+    doc: "Passes a request on if a header has the HMAC of its body as it came, made with a secret \
+          that both sides know, as webhooks do. Else it answers 401. If the signature has a time, \
+          an old request is refused too.",
     ports: &[
         input("in", "A request, or a mapping with 'header' and a 'body' of text or bytes."),
         output("out", "The same packet."),
@@ -39,7 +39,7 @@ static INFO: Kind = Kind {
             .doc("Where the signature stands, such as x-hub-signature-256."),
         Parameter::new("algorithm", ParameterType::Choice(&["sha256", "sha384", "sha512"]))
             .or("sha256")
-            .doc("The hash."),
+            .doc("The hash function."),
         Parameter::new("encoding", ParameterType::Choice(&["hex", "base64"]))
             .or("hex")
             .doc("How the signature is written."),
@@ -117,7 +117,7 @@ fn read(parameters: &Parameters<'_>) -> Result<Verify, Vec<Refusal>> {
         secret = match BASE64_STANDARD.decode(text) {
             Ok(bytes) => bytes,
             Err(error) => {
-                let text = format!("the secret is no base64: {error}");
+                let text = format!("the secret is not base64: {error}");
                 return refuse("secret_base64", text, "leave 'secret_base64' out");
             }
         };

@@ -78,7 +78,7 @@ pub(super) fn allow_descriptors(connections: usize, spare: usize) -> usize {
     if fit >= connections {
         return connections;
     }
-    // Nobody listens: who is refused for want of room counts.
+    // Nobody listens: who is refused because there was no room counts.
     let _ = writeln!(
         stderr(),
         "'connections_max' asks for {connections} connections, and {got} open files allow {fit}; \
@@ -89,7 +89,9 @@ pub(super) fn allow_descriptors(connections: usize, spare: usize) -> usize {
 
 fn refused(address: SocketAddr, error: &io::Error) -> Fault {
     let help = match error.kind() {
-        io::ErrorKind::AddrInUse => "; stop who listens there, or choose another 'port'",
+        io::ErrorKind::AddrInUse => {
+            "; stop the program that listens there, or choose another 'port'"
+        }
         io::ErrorKind::PermissionDenied => {
             "; ports below 1024 need CAP_NET_BIND_SERVICE: choose a greater one"
         }

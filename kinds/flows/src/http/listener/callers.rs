@@ -26,12 +26,12 @@ impl Callers {
     pub(super) fn of(parameters: &Parameters<'_>, address: SocketAddr) -> Result<Callers, Refusal> {
         let (hosts, origins) = (parameters.texts("hosts"), parameters.texts("origins"));
         if let Some(bad) = hosts.iter().find(|it| *it != ALL && !Hosts::is_name(it)) {
-            let text = format!("'{bad}' is no name of a server");
+            let text = format!("'{bad}' is not a name of a server");
             let help = "write a name such as api.example, api.example:8443, or '*' for all";
             return Err(Refusal::new(parameters.span("hosts"), text, help));
         }
         if let Some(bad) = origins.iter().find(|it| *it != ALL && !is_origin(it)) {
-            let text = format!("'{bad}' is no origin of a page");
+            let text = format!("'{bad}' is not an origin of a page");
             let help = "write scheme and name, such as https://app.example, or '*' for all";
             return Err(Refusal::new(parameters.span("origins"), text, help));
         }
@@ -85,7 +85,7 @@ impl Callers {
             return Ok(());
         }
         Err(format!(
-            "a page of '{origin}' may not ask this server; if it shall, add it to 'origins' of the \
+            "a page of '{origin}' may not ask this server; to allow it, add it to 'origins' of the \
              listener\n"
         ))
     }

@@ -89,7 +89,7 @@ impl Gunzip {
 
     fn broken(&mut self) -> Option<Result<Bytes, String>> {
         (self.is_broken, self.packed) = (true, Bytes::new());
-        Some(Err("is no gzip, as its 'content-encoding' says".into()))
+        Some(Err("is not gzip, as its 'content-encoding' says".into()))
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     fn what_is_none_or_ends_too_early_is_an_error_told_once() {
         for bad in [&b"plain text"[..], &packed(b"text")[..10], &[packed(b"x"), vec![1]].concat()] {
             let error = plain(bad, 3).expect_err("no gzip");
-            assert!(error.contains("no gzip"), "{error}");
+            assert!(error.contains("not gzip"), "{error}");
         }
         let mut gunzip = Gunzip::default();
         gunzip.take(Bytes::from_static(b"plain text"));

@@ -121,7 +121,9 @@ fn write_all(
             }
             Err(error) => {
                 if lost == 0 {
-                    say(&format!("cannot be written: {error}; it goes on when it can"));
+                    say(&format!(
+                        "cannot be written: {error}; writing goes on when it is possible again"
+                    ));
                 }
                 let whole = text[begin.min(written)..written].iter().filter(|it| **it == b'\n');
                 let missing = dropped + count - count.min(whole.count() as u64);

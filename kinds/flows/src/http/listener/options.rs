@@ -112,7 +112,7 @@ impl Options {
 fn host(parameters: &Parameters<'_>) -> Result<IpAddr, Refusal> {
     let host = parameters.text("host");
     host.parse().map_err(|_| {
-        let text = format!("'{host}' is no address");
+        let text = format!("'{host}' is not an address");
         let help = "write an address of this machine, such as 127.0.0.1, 0.0.0.0 or '::1'";
         Refusal::new(parameters.span("host"), text, help)
     })

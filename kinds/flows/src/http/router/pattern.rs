@@ -64,7 +64,7 @@ impl Pattern {
         let (name, is_rest) = name.strip_prefix('*').map_or((name, false), |name| (name, true));
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || !name.chars().all(is_word) {
-            let message = format!("'{name}' in '{text}' is no name of a parameter");
+            let message = format!("'{name}' in '{text}' is not a name of a parameter");
             return Err((message, "write letters, digits and '_'"));
         }
         if is_rest && !(before.is_empty() && after.is_empty()) {

@@ -341,7 +341,7 @@ fn pattern(item: &Item) -> Result<Pattern, Refusal> {
 fn port(item: &Item, kind: &Kind) -> Result<usize, Refusal> {
     let text = text(item, "port")?;
     kind.port_index(text).filter(|port| *port >= kind.ports.len() - 1).ok_or_else(|| {
-        let message = format!("'{text}' is no output for a route");
+        let message = format!("'{text}' is not an output for a route");
         Refusal::new(item.span, message, "write out[0], out[1] and so on")
     })
 }

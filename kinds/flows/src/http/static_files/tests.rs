@@ -290,6 +290,6 @@ fn a_folder_that_is_none_is_refused() {
     assert!(refused("/none")[0].message.contains("/none"));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     assert!(refused(&file.display().to_string())[0].message.contains("Cargo.toml"));
-    assert!(refused("/, index: ../a")[0].message.contains("'../a' is no name"));
+    assert!(refused("/, index: ../a")[0].message.contains("'../a' is not a name"));
     assert!(refused("/, path: '1 +'")[0].message.contains("not an expression"));
 }

@@ -37,10 +37,10 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(m
 static INFO: Kind = Kind {
     name: "websocket_client",
     doc: "Keeps a websocket to another server. Each message begins a flow at 'out', and its reply \
-          is sent back; nothing is nothing. When the connection ends it is made again, after a \
-          pause.",
+          is sent back; a reply of nothing sends nothing. When the connection ends, it is opened \
+          again after a pause.",
     ports: &[
-        output("out", "A message: a text, bytes, or what its JSON says."),
+        output("out", "A message: a text, bytes, or the value of its JSON."),
         output(
             "send",
             "{url}, when the connection is open: its reply is sent; of a stream each element, \
@@ -49,7 +49,7 @@ static INFO: Kind = Kind {
     ],
     parameters: &[
         Parameter::new("url", ParameterType::Yaml)
-            .doc("Where to, such as wss://host/path; a text in which only env and file stand."),
+            .doc("The URL, such as wss://host/path; a text in which only env and file stand."),
         Parameter::new("header", ParameterType::Yaml)
             .or("{}")
             .doc("Headers of the request by name: a mapping in which only env and file stand."),
@@ -62,7 +62,7 @@ static INFO: Kind = Kind {
             ParameterType::Duration { min_ns: 1_000_000, max_ns: 3_600_000_000_000 },
         )
         .or("1s")
-        .doc("Pause before the connection is made again; it doubles each time, up to a minute."),
+        .doc("Pause before the connection is opened again; it doubles each time, up to a minute."),
         AS,
         CONCURRENCY,
         MESSAGE_SIZE_MAX,
@@ -134,7 +134,7 @@ fn url(item: &Item) -> Result<(String, Uri), Vec<Refusal>> {
     };
     let value = constant(item)?;
     let url = value.as_text().ok_or_else(|| refuse(format!("the url is {}", value.sort())))?;
-    let uri: Uri = url.parse().map_err(|error| refuse(format!("'{url}' is no url: {error}")))?;
+    let uri: Uri = url.parse().map_err(|error| refuse(format!("'{url}' is not a url: {error}")))?;
     let scheme = match uri.scheme_str() {
         Some("ws") => "http",
         Some("wss") => "https",
@@ -145,7 +145,7 @@ fn url(item: &Item) -> Result<(String, Uri), Vec<Refusal>> {
         return Err(refuse("there is a user in the url".to_owned()));
     }
     let reached = Uri::builder().scheme(scheme).authority(authority).path_and_query("/").build();
-    let reached = reached.map_err(|error| refuse(format!("'{url}' is no url: {error}")))?;
+    let reached = reached.map_err(|error| refuse(format!("'{url}' is not a url: {error}")))?;
     Ok((url.to_owned(), reached))
 }
 
@@ -160,7 +160,7 @@ fn headers(item: &Item) -> Result<HeaderMap, Vec<Refusal>> {
                 let key = HeaderName::from_bytes(name.as_bytes());
                 let text = plain_text(value).and_then(|text| HeaderValue::try_from(text).ok());
                 let (Ok(key), Some(text)) = (key, text) else {
-                    return Err(refuse(format!("'{name}' is no header of one text")));
+                    return Err(refuse(format!("'{name}' is not a header of one text")));
                 };
                 headers.insert(key, text);
             }
@@ -222,7 +222,8 @@ impl Kept {
             }),
         };
         let socket = socket.map_err(|text| {
-            let text = format_args!("no websocket to {}: {text}; it is tried again", self.uri);
+            let text =
+                format_args!("no websocket to {}: {text}; the node goes on trying", self.uri);
             Error::new(text).with_status(502)
         })?;
         let url = Value::map([("url", Value::text(self.url.clone()))]);

@@ -18,12 +18,12 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 static INFO: Kind = Kind {
     name: "websocket",
     doc: "Makes a websocket of a listener's request. Each message goes to 'out', and its reply is \
-          sent back; nothing is nothing. The next message is read when the reply of the one before \
-          has been sent. A request that asks for no websocket fails with 426.",
+          sent back; a reply of nothing sends nothing. The next message is read when the reply of \
+          the one before has been sent. A request that asks for no websocket fails with 426.",
     ports: &[
         input("in", "The request."),
         error(),
-        output("out", "A message: a text, bytes, or what its JSON says."),
+        output("out", "A message: a text, bytes, or the value of its JSON."),
         output(
             "send",
             "The request, when the connection is open: its reply is sent; of a stream each \
@@ -37,10 +37,9 @@ static INFO: Kind = Kind {
         DEADLINE,
         WORK_MAX,
         PING,
-        Parameter::new("protocols", ParameterType::Texts { max: 64 }).or("[]").doc(
-            "Subprotocols that are spoken; of those that the client offers the first one is \
-             agreed on.",
-        ),
+        Parameter::new("protocols", ParameterType::Texts { max: 64 })
+            .or("[]")
+            .doc("Supported subprotocols; of those that the client offers, the first one is used."),
     ],
     ..FLOW
 };

@@ -38,11 +38,11 @@ const LINGER_BYTES_MAX: usize = 16 << 20;
 /// The parameters of both ends.
 pub(super) const AS: Parameter = Parameter::new("as", ParameterType::Choice(&["message", "json"]))
     .or("message")
-    .doc("What a packet is: a text or bytes, as the message is, or what its JSON says.");
+    .doc("What a packet is: a text or bytes, as the message is, or the value of its JSON.");
 pub(super) const CONCURRENCY: Parameter =
     Parameter::new("concurrency", ParameterType::Integer { min: 1, max: 1024 })
         .or("1")
-        .doc("So many messages of a connection are under way at once; answers keep their order.");
+        .doc("Most messages of a connection that are under way at once; answers keep their order.");
 pub(super) const MESSAGE_SIZE_MAX: Parameter =
     Parameter::new("message_size_max", ParameterType::Size { min_bytes: 16, max_bytes: 64 << 20 })
         .or("64KiB")
@@ -58,7 +58,10 @@ pub(super) const PING: Parameter = Parameter::new(
     ParameterType::Duration { min_ns: 10_000_000, max_ns: 86_400 * SECOND_NS },
 )
 .or("30s")
-.doc("After so long without a word the other side is asked for one; after twice that it is gone.");
+.doc(
+    "After this long without a message the other side gets a ping; after twice this long the \
+     connection is closed.",
+);
 
 /// What holds for all connections of a node.
 #[derive(Clone, Copy)]
@@ -185,8 +188,8 @@ async fn message(at: At<'_>, value: Option<Value>) -> Result<Option<Message>, Er
         Some(Value::Text(text)) => Message::Text(as_text(&text)),
         Some(Value::Bytes(bytes)) => Message::Binary(bytes),
         Some(Value::Stream(_)) => {
-            let text = "a message is a value, this is bytes to come; reply with 'as: counts', or \
-                        let the port 'send' have it";
+            let text = "a message is a value, this is a stream; reply with 'as: counts', or let \
+                        the port 'send' have it";
             return Err(Error::new(text));
         }
         Some(other) => Message::Text(json::text(at.flow(), &other).await?.into()),
@@ -332,7 +335,7 @@ impl<'a> SocketSession<'a> {
         };
         self.at.flow().allow(self.manners.work_max);
         self.at.flow().spend(ElementFormat::Ndjson.price(bytes.len()))?;
-        let wrong = |error| Error::new(format_args!("a message is no JSON: {error}"));
+        let wrong = |error| Error::new(format_args!("a message is not JSON: {error}"));
         serde_json::from_slice(bytes).map_err(|error| wrong(error).with_status(400))
     }
 

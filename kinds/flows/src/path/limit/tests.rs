@@ -138,9 +138,9 @@ fn so_many_are_under_way_at_once_and_who_is_refused_uses_nothing_of_the_rate() {
 
 #[test]
 fn a_limit_that_limits_nothing_and_a_key_that_is_none_are_refused() {
-    for keys in ["", ", burst: 5, concurrency: 1"] {
+    for (keys, said) in [("", "limits nothing"), (", burst: 5, concurrency: 1", "needs a 'rate'")] {
         let refusals = refusals(&format!("- {{kind: limit, name: l, key: packet{keys}}}"));
-        assert!(refusals[0].message.contains("no rate"), "{refusals:?}");
+        assert!(refusals[0].message.contains(said), "{refusals:?}");
     }
     let text = "- {kind: limit, name: l, key: packet, rate: 1}";
     assert_eq!(reply(text, Value::Null).expect_err("no key").status(), 400);

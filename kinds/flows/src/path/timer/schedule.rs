@@ -35,7 +35,7 @@ impl Schedule {
         match (interval, cron) {
             (Duration::ZERO, "") => {
                 let help = "add 'interval: 1s', or 'cron: 30 6 * * *'".to_owned();
-                Err(vec![Refusal::of_node("nothing says when", help)])
+                Err(vec![Refusal::of_node("neither 'interval' nor 'cron' is given", help)])
             }
             (interval, "") if interval < Duration::from_millis(1) => {
                 let message = format!("interval cannot be {interval:?}");
@@ -53,14 +53,16 @@ impl Schedule {
                 let schedule = parsed.map(|cron| Schedule::At(Box::new(cron), zone));
                 match schedule.map_err(|error| error.to_string()) {
                     Ok(schedule) if schedule.after(now).is_some() => Ok(schedule),
-                    Ok(_) => refuse("cron", format!("no time is ever '{cron}'"), CRON_HELP),
+                    Ok(_) => refuse("cron", format!("the time '{cron}' never comes"), CRON_HELP),
                     Err(error) => {
                         let error = error.trim_end_matches('.');
                         refuse("cron", format!("cron cannot be '{cron}': {error}"), CRON_HELP)
                     }
                 }
             }
-            _ => refuse("cron", "both 'interval' and 'cron' say when".into(), "remove one of them"),
+            _ => {
+                refuse("cron", "both 'interval' and 'cron' are given".into(), "remove one of them")
+            }
         }
     }
 

@@ -88,12 +88,12 @@ fn a_timer_that_stops_lets_its_flow_end_and_begins_none() {
 #[test]
 fn what_can_never_be_is_refused() {
     for (bad, said) in [
-        ("", "when"),
+        ("", "neither"),
         (", interval: 10us", "interval cannot be 10"),
         (", interval: 1s, cron: '* * * * *'", "both"),
         (", cron: 'at noon'", "cron cannot be"),
         (", cron: '61 * * * *'", "cron cannot be"),
-        (", cron: '0 0 30 2 *'", "no time is ever"),
+        (", cron: '0 0 30 2 *'", "never comes"),
         (", cron: '* * * * *', timezone: Mars/Olympus", "no timezone 'Mars/Olympus'"),
     ] {
         let refusals = refusals(bad);

@@ -258,7 +258,7 @@ impl<'a> Lookup<'a> {
             _ => value,
         };
         if is_to_come(&value) {
-            return Err(self.refused("bytes that are still to come cannot be had in cel"));
+            return Err(self.refused("a stream cannot be read in cel"));
         }
         let weight = weight(&value);
         let heavy = matches!(*value, Value::List(_) | Value::Map(_));

@@ -208,7 +208,7 @@ impl Rewriter<'_> {
             return Ok(false);
         };
         own_pattern(pattern.inner()).map(|_| true).map_err(|reason| {
-            let message = format!("'{}' is no regular expression: {reason}", pattern.inner());
+            let message = format!("'{}' is not a regular expression: {reason}", pattern.inner());
             self.refusal("matches", message, "see docs.rs/regex for what it may hold")
         })
     }
@@ -221,7 +221,7 @@ impl Rewriter<'_> {
             "values" | "env" => {
                 let name = way.name;
                 if !matches!(steps.first(), Some(StepIn::Field(_))) {
-                    let message = format!("'{name}' alone is no value");
+                    let message = format!("'{name}' alone is not a value");
                     return Err(self.refusal(name, message, format!("write {name}.NAME")));
                 }
                 let StepIn::Field(field) = steps.remove(0) else { unreachable!("it was one") };
@@ -296,7 +296,9 @@ impl Rewriter<'_> {
         let wanted = Wanted::File(path.to_string());
         let found = outside::known(&wanted);
         let unread = || {
-            format!("nobody has read '{path}'; in an expression a path stands so: file['{path}']")
+            format!(
+                "'{path}' was not read; in an expression write the path as it is: file['{path}']"
+            )
         };
         let text = found.unwrap_or_else(|| Err(unread()));
         let text = text.map_err(|why| self.told("file", &why))?;

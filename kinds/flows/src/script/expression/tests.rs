@@ -156,13 +156,14 @@ fn what_nobody_offers_is_refused_where_it_stands() {
         ("'ä' + ?", 7, "not an expression"),
         ("(1", 2, "not an expression: it ends too early"),
         ("", 0, "not an expression"),
+        ("packet.a > 3,5", 12, "write a decimal point, such as 3.5"),
         ("packet.a >=", 11, "not an expression: it ends too early"),
         ("packet.a = 3", 9, "'==' compares"),
         ("values", 0, "'values' alone"),
         ("flow.name", 0, "write flow.id"),
         ("env", 0, "'env' alone"),
         ("env.PATH.x", 4, "has no parts"),
-        ("packet.a.matches('(')", 9, "no regular expression"),
+        ("packet.a.matches('(')", 9, "not a regular expression"),
         ("google.Duration{seconds: 1}", 0, "no message type"),
         ("'%s'.format([1])", 5, "no function 'format'"),
         ("[1].map(x, y)", 11, "no variable 'y'"),
@@ -204,7 +205,7 @@ fn of_a_request_only_those_fields_are_made_that_are_asked_for() {
     assert_eq!(value("size(packet)", &packet), Value::Integer(3));
     for text in ["packet.body", "packet.body.name == 1", "has(packet.body.name)"] {
         let error = evaluate(text, &packet).expect_err(text);
-        assert_eq!((error.status(), error.text()), (400, "the body is no JSON"), "{text}");
+        assert_eq!((error.status(), error.text()), (400, "the body is not JSON"), "{text}");
     }
 }
 
@@ -237,7 +238,7 @@ fn bytes_to_come_are_an_error_and_not_nothing() {
         "size(packet.body)",
         "type(packet.body)",
     ] {
-        assert!(error(text, &packet).contains("to come"), "{text}: {}", error(text, &packet));
+        assert!(error(text, &packet).contains("a stream"), "{text}: {}", error(text, &packet));
     }
     assert_eq!(value("has(packet.body)", &packet), Value::Bool(true));
     assert!(matches!(value("packet.body", &packet), Value::Stream(_)), "it is passed on");

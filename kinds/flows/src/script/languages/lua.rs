@@ -77,10 +77,10 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
         "there are no files, processes and modules here; for the time there is 'now()', for the \
          environment 'env.NAME'",
     ),
-    (&["load", "loadstring", "debug"], "code is made by nobody while it runs"),
+    (&["load", "loadstring", "debug"], "a script cannot make code while it runs"),
     (
         &["coroutine", "setmetatable", "getmetatable", "rawset", "rawget", "collectgarbage"],
-        "it is not there: nothing of a script outlives a call",
+        "it does not exist here: nothing of a script outlives a call",
     ),
     (&["unpack"], "did you mean 'table.unpack'?"),
     (&["null", "undefined", "None"], "Lua writes nil; in a list, json.null"),
@@ -237,7 +237,7 @@ impl State {
         let refuse = |read: &Read| {
             let place = item.span_at(words.place(read));
             let len = if place.len == 1 { read.name.len() as u32 } else { place.len };
-            let message = format!("nothing sets the global '{}'", read.name);
+            let message = format!("the global '{}' is never set", read.name);
             Refusal::new(Span { len, ..place }, message, instead(&read.name, known()))
         };
         unset.iter().take(UNSET_MAX).map(refuse).collect()

@@ -39,7 +39,7 @@ fn shown(film: &mut Film) -> Result<Option<u8>, Fault> {
 /// What is said of a file with these bytes when it is opened.
 fn refused(name: &str, bytes: &[u8]) -> String {
     let file = written(name, bytes);
-    let refused = Film::open(&file, true).err().expect("it is no film").text().to_owned();
+    let refused = Film::open(&file, true).err().expect("it is not a film").text().to_owned();
     assert!(refused.contains(name), "{refused}");
     refused
 }
@@ -79,7 +79,7 @@ fn files_that_are_no_films_are_named_with_what_was_expected() {
     let short = refused("short", &picture(9)[..1000]);
     assert!(short.contains("is torn: the file ends 1000 bytes later") && short.contains(remedy));
     let hollow = refused("hollow", &[0xff, 0xd8, 0xff, 0xd9]);
-    assert!(hollow.contains("no whole JPEG"), "{hollow}");
+    assert!(hollow.contains("not a whole JPEG"), "{hollow}");
     let mut small = Vec::new();
     let encoder = jpeg_encoder::Encoder::new(&mut small, 80);
     encoder.encode(&[7; 32 * 16 * 3], 32, 16, jpeg_encoder::ColorType::Rgb).expect("a good one");
@@ -97,13 +97,13 @@ fn what_is_no_file_is_refused_and_never_waited_for() {
     let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
     rustix::fs::mknodat(rustix::fs::CWD, &*pipe, kind, mode, 0).expect("a folder to write in");
     let refused = Film::open(&pipe, true).err().expect("nobody writes into it");
-    assert!(refused.text().contains("no regular file"), "{refused:?}");
+    assert!(refused.text().contains("not a regular file"), "{refused:?}");
     for (path, words) in [
         ("/no/such.mjpeg", "No such file"),
-        ("/dev/zero", "no regular file"),
-        ("/dev", "no regular file"),
+        ("/dev/zero", "not a regular file"),
+        ("/dev", "not a regular file"),
     ] {
-        let refused = Film::open(Path::new(path), true).err().expect("it is no film");
+        let refused = Film::open(Path::new(path), true).err().expect("it is not a film");
         assert!(refused.text().contains(path) && refused.text().contains(words), "{refused:?}");
     }
 }

@@ -153,7 +153,7 @@ fn poses_that_no_arm_takes_draw_something_or_nothing() {
 fn a_file_that_describes_no_arm_is_named() {
     for (file, word) in [("no-such.urdf", "urdf"), ("../../Cargo.toml", "Cargo.toml")] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
-        let refused = Synthetic::new(&path, HOME).err().expect("it is no arm");
+        let refused = Synthetic::new(&path, HOME).err().expect("it is not an arm");
         assert!(refused.text().contains(word), "{refused:?}");
     }
 }

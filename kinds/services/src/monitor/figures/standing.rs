@@ -43,7 +43,9 @@ const FLOW: &[Row<FlowStatus>] = &[
     ("flow_errors", "Packets at which a flow node failed; of a source: flows that failed", |it| {
         Some(it.errors)
     }),
-    ("flow_refused", "What a source of flows did not take for want of room", |it| Some(it.refused)),
+    ("flow_refused", "What a source of flows refused because there was no room", |it| {
+        Some(it.refused)
+    }),
 ];
 
 const HOST: &[Row<HostStatus>] = &[
@@ -101,7 +103,7 @@ impl Standing {
         let flow_times = Family::<Labels, FlowTimes>::default();
         let doc = "How long a flow node had a packet; of a source: how long a flow took";
         registry.register_with_unit("flow_time", doc, Unit::Seconds, flow_times.clone());
-        let doc = "Events that the run kept no more when they were asked for";
+        let doc = "Events that the run no longer kept when the monitor asked for them";
         Standing {
             events,
             events_missed: counters(registry, "events_missed", doc),

@@ -277,7 +277,7 @@ fn bound_of(rule: &Rule, signal: &Signal) -> Result<f64, String> {
         Bound::Word(word) => {
             let place = signal.labels.iter().position(|label| label == word);
             place.map(|place| place as f64).ok_or_else(|| match signal.labels {
-                [] => format!("'{}' is no state: expected a number, not '{word}'", signal.name),
+                [] => format!("'{}' is not a state: expected a number, not '{word}'", signal.name),
                 labels => {
                     let help = suggest(word, labels.iter().copied());
                     format!("no state '{word}' of '{}'; {help}", signal.name)

@@ -200,7 +200,7 @@ impl<'a> Cursor<'a> {
             let at = self.space();
             let value = self.take(|c| c.is_alphanumeric() || "_-.".contains(c));
             if value.is_empty() {
-                return wrong(at, format!("expected what '{key}' is to be"));
+                return wrong(at, format!("expected a value for '{key}'"));
             }
             selector.push((key, value.into()));
             if !self.eat(",") {
@@ -252,6 +252,10 @@ impl<'a> Cursor<'a> {
         {
             self.at += 2;
             self.take(|c| c.is_ascii_digit());
+        }
+        let mut rest = self.rest().chars();
+        if rest.next() == Some(',') && rest.next().is_some_and(|it| it.is_ascii_digit()) {
+            return wrong(self.at, "expected a decimal point, such as 3.5, not a comma");
         }
         let digits = self.text[at..self.at].replace('_', "");
         let number = digits.parse().ok().filter(|it: &f64| it.is_finite() && sign <= 1);

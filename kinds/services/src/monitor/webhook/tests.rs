@@ -73,8 +73,8 @@ fn an_address_is_read_or_refused_with_what_was_expected() {
         Ok(("[::1]".into(), 80, "/".into()))
     );
     for (text, expected) in [
-        ("https://a.b/", "only http; let a relay"),
-        ("http://me:secret@a.b/", "no user and no password go along"),
+        ("https://a.b/", "only http is supported; for https"),
+        ("http://me:secret@a.b/", "a user and a password are not supported"),
         ("/hook", "expected an address such as http://"),
         ("a b", "expected an address such as http://"),
         ("ftp://a.b/", "expected an address such as http://"),

@@ -184,8 +184,11 @@ impl HandOut {
             if for_sound && self.video.is_full() {
                 // The sound goes on, whatever the pictures do.
                 let count = self.video.leave_out();
-                let say =
-                    |count| format!("left out {count} packets of video so far: nobody takes them");
+                let say = |count| {
+                    format!(
+                        "left out {count} packets of video so far: the decoder does not take them"
+                    )
+                };
                 self.left_out.add(count, say);
             } else if for_video && !for_sound && self.sound.is_full() {
                 return;

@@ -62,7 +62,10 @@ impl Outputs {
     /// What the kernel says.
     pub(super) fn serve(&mut self, address: SocketAddr, names: &[String]) -> Result<(), Fault> {
         let listener = TcpListener::bind(address).map_err(|error| {
-            fault!("cannot listen at {address}: {error}; end who does, or change 'listen'")
+            fault!(
+                "cannot listen at {address}: {error}; stop the program that does, or change \
+                 'listen'"
+            )
         })?;
         let own = listener.local_addr().map_err(|error| fault!("its own address: {error}"))?;
         let hosts = Hosts::new(own, names);

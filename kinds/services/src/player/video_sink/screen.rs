@@ -113,7 +113,7 @@ impl Screen {
         let bad = self.window.bad;
         self.window.look(io, IN)?;
         self.bad.add(self.window.bad - bad, |count| {
-            format!("{count} pictures had a head that says what cannot be; they were left out")
+            format!("{count} pictures had a head that is not valid; they were left out")
         });
         Ok(())
     }

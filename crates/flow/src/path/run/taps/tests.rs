@@ -53,7 +53,7 @@ const TABLE: &[FlowEntry] = &[FlowEntry { kind: &ACT, make: Make::Node(act) }];
 const LENS: Lens = Lens { filter, show: |_, value| format!("{value:?}") };
 
 fn filter(text: &str) -> Result<PacketFilter, String> {
-    let wanted: i64 = text.parse().map_err(|_| format!("'{text}' is no number"))?;
+    let wanted: i64 = text.parse().map_err(|_| format!("'{text}' is not a number"))?;
     Ok(Box::new(move |_, packet| match packet {
         Value::Integer(number) => Ok(*number == wanted),
         _ => Err(Error::new("no number")),
@@ -297,7 +297,7 @@ fn a_request_that_cannot_be_meant_is_refused() {
         (TapRequest { per_s: 1001, ..at("a") }, "expected 1 to 1000"),
         (TapRequest { way: true, pause: true, ..at("a") }, "exclude each other"),
         (TapRequest { pause: true, ..at("begin") }, "begins flows"),
-        (TapRequest { filter: Some("x".into()), ..at("a") }, "'x' is no number"),
+        (TapRequest { filter: Some("x".into()), ..at("a") }, "'x' is not a number"),
     ];
     for (asked, expected) in cases {
         let error = taps.open(asked, is_node).err().expect(expected);

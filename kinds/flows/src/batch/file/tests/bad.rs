@@ -106,10 +106,10 @@ fn what_is_no_file_is_refused_and_nobody_waits_for_it() {
     refused(all(folder.path(), "as: lines"), 500, "symbolic links");
     fs::remove_file(&data).expect("it is there");
     rustix::fs::mkfifoat(rustix::fs::CWD, &data, rustix::fs::Mode::RUSR).expect("a pipe");
-    refused(all(folder.path(), "as: lines"), 400, "is no file");
+    refused(all(folder.path(), "as: lines"), 400, "is not a file");
     fs::remove_file(&data).expect("it is there");
     symlink("/dev/zero", &data).expect("a link");
-    refused(all(folder.path(), "as: lines"), 400, "is no file");
+    refused(all(folder.path(), "as: lines"), 400, "is not a file");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_checkpoint_without_room_or_place_fails_the_whole() {
     let folder = folder("a\n");
     let with = |checkpoint: &str| all(folder.path(), &format!("checkpoint: {checkpoint}"));
     refused(with("none/mark"), 500, "cannot be written: No such file");
-    refused(with("."), 500, "is no checkpoint that can be read: Is a directory");
+    refused(with("."), 500, "is not a checkpoint that can be read: Is a directory");
     symlink("/dev/full", folder.path().join("mark.new")).expect("a link");
     refused(with("mark"), 500, "cannot be written: No space left");
     assert!(!folder.path().join("mark").exists(), "there is no half of one");
@@ -129,7 +129,11 @@ fn a_checkpoint_of_nonsense_is_refused() {
     let mark = folder.path().join("mark");
     for text in ["", "{}", "null", "[1,2]", "\0\0\0", "{\"sinew_checkpoint\":1}"] {
         fs::write(&mark, text).expect("a file");
-        refused(all(folder.path(), "checkpoint: mark"), 500, "is no checkpoint that can be read");
+        refused(
+            all(folder.path(), "checkpoint: mark"),
+            500,
+            "is not a checkpoint that can be read",
+        );
     }
     assert_eq!(fs::remove_file(&mark).ok().map(|()| all(folder.path(), "checkpoint: mark")), {
         Some(counts(1, 1, 0))

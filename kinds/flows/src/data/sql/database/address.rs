@@ -40,7 +40,7 @@ impl Address {
             }
             Some(path) => Ok(Address::File(folder.join(path))),
             // It may hold a password, and so is not repeated.
-            None => Err("this is no URL of a database".into()),
+            None => Err("this is not a URL of a database".into()),
         }
     }
 

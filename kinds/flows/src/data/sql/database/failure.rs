@@ -50,7 +50,7 @@ pub(super) fn of_sqlite(error: &rusqlite::Error) -> Error {
         ErrorCode::CannotOpen | ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => {
             unavailable(error)
         }
-        ErrorCode::NotADatabase => Error::new(text("the file is no database of SQLite")),
+        ErrorCode::NotADatabase => Error::new(text("the file is not a database of SQLite")),
         ErrorCode::OperationInterrupted => unavailable(text("the statement was cancelled")),
         _ => Error::new(error),
     }

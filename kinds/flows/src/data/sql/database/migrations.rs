@@ -206,7 +206,7 @@ pub(super) fn next(all: &[Migration], applied: &[Applied]) -> Result<Option<usiz
         if migration.checksum != *checksum {
             return Err(Error::new(format_args!(
                 "migration {number} ('{name}') has changed since it was applied at {applied_at}; \
-                 leave it as it was, and write what is new behind the last one"
+                 restore it, and write the change as a new one behind the last"
             )));
         }
     }

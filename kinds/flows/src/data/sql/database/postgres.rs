@@ -65,7 +65,7 @@ impl Server {
             let reason = std::error::Error::source(&error).map(ToString::to_string);
             // It may repeat a part of the URL, and with it a part of the password.
             let reason = reason.filter(|reason| !reason.contains(['`', '\'']));
-            format!("this is no URL of PostgreSQL: {}", reason.as_deref().unwrap_or("its form"))
+            format!("this is not a URL of PostgreSQL: {}", reason.as_deref().unwrap_or("its form"))
         })?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err("the URL names no host".into());

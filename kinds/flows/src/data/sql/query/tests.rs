@@ -9,7 +9,7 @@ use sinew_flow::{FlowFixture, Reply};
 use tempfile::{TempDir, tempdir};
 use tokio::time::sleep;
 
-use super::super::testing::{PASSWORD, Postgres};
+use crate::data::sql::testing::{PASSWORD, Postgres};
 use super::*;
 use crate::testing::{LIMIT, fixture, refusals, run};
 
@@ -260,7 +260,7 @@ fn postgres_types(database: &str) {
     );
     assert_eq!(run(ask(&graph, "all", Value::Null)), Ok(Some(expected)));
     let said = run(ask(&graph, "range", Value::Null)).unwrap_err();
-    assert!(said.text().contains("column 'r': type int4range"), "{said}");
+    assert!(said.text().contains("column 'r': values of the type int4range"), "{said}");
     let said = run(ask(&graph, "number", Value::text("seven")));
     assert_eq!(status(&said), 422, "{said:?}");
 }
@@ -422,7 +422,7 @@ fn what_cannot_be_asked_is_refused() {
     for (rest, expected) in [
         ("text: 'SELECT $1'", "places for 1 args, and there are 0"),
         ("text: SELECT 1, args: [packet]", "places for 0 args, and there are 1"),
-        ("text: 'SELECT {{ packet }}'", "no template"),
+        ("text: 'SELECT {{ packet }}'", "not a template"),
         ("text: ''", "there is no SQL"),
         ("text: {postgres: SELECT 1}", "no text for sqlite"),
         ("text: 'SELECT $1', args: [packet +]", "not an expression"),
@@ -442,7 +442,7 @@ fn what_cannot_be_asked_is_refused() {
     ];
     let graph = graph(MEMORY, &nodes);
     for (name, expected) in [
-        ("q", "'?' is no place"),
+        ("q", "'?' is not a placeholder"),
         ("t", "within a transaction"),
         ("s", "would outlive its transaction"),
     ] {

@@ -8,7 +8,7 @@ use std::thread;
 use sinew_flow::Value;
 use tempfile::tempdir;
 
-use super::super::testing::{PASSWORD, Postgres};
+use crate::data::sql::testing::{PASSWORD, Postgres};
 use super::*;
 use crate::testing::{plan, refusals, reply, run};
 
@@ -30,14 +30,14 @@ fn refused(parameters: &str) -> String {
 #[test]
 fn what_is_no_database_is_refused_without_its_password() {
     for (parameters, expected) in [
-        ("database: users.db", "no URL of a database"),
+        ("database: users.db", "not a URL of a database"),
         ("database: 'mysql://ada:hush-hush@h/d'", "write sqlite://users.db"),
         ("database: 'sqlite://'", "no path"),
         ("database: 'sqlite://a?mode=ro'", "no '?'"),
         ("database: 'postgres://ada:hush-hush@/d'", "no host"),
         ("database: 'postgres://ada:hush-hush@h'", "no database"),
-        ("database: 'postgres://ada:hush-hush@h:x/d'", "no URL of PostgreSQL"),
-        ("database: 'postgres://ada:hush-hush@h/d?sslmode=hush-hush'", "no URL of PostgreSQL"),
+        ("database: 'postgres://ada:hush-hush@h:x/d'", "not a URL of PostgreSQL"),
+        ("database: 'postgres://ada:hush-hush@h/d?sslmode=hush-hush'", "not a URL of PostgreSQL"),
         ("database: '{{ packet.url }}'", "that no packet changes"),
         ("database: 'postgres://h/d', ca: nowhere.pem", "nowhere.pem"),
         ("database: 'sqlite://a', migrations: nowhere", "nowhere"),
@@ -138,7 +138,7 @@ fn what_cannot_be_opened_is_a_fault_of_the_start() {
     let file = folder.path().join("notes.txt");
     fs::write(&file, "These are notes and no database. ".repeat(100)).expect("a file");
     for (url, expected) in [
-        (format!("sqlite://{}", file.display()), "no database of SQLite"),
+        (format!("sqlite://{}", file.display()), "not a database of SQLite"),
         (format!("sqlite://{}/none/a.db", folder.path().display()), "unable to open"),
         // Nobody listens at port 1.
         ("postgres://ada:hush-hush@127.0.0.1:1/d".into(), "postgres://127.0.0.1:1/d"),

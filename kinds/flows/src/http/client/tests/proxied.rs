@@ -176,14 +176,14 @@ fn a_target_that_is_ill_gets_no_requests_until_it_is_well() {
 fn what_does_not_go_together_is_refused() {
     for (parameters, expected) in [
         ("method: GET", "neither 'url' nor 'targets'"),
-        ("targets: [http://a], url: 'http://b/'", "is no path"),
+        ("targets: [http://a], url: 'http://b/'", "is not a path"),
         ("targets: ['a:80']", "scheme"),
-        ("targets: ['http://a/?x']", "more than a place"),
+        ("targets: ['http://a/?x']", "has more than scheme, host"),
         ("url: 'http://a/', health: /health", "'targets' are asked for"),
         ("targets: [http://a], health: health", "is a path"),
-        ("url: 'http://', proxy: true", "is none"),
+        ("url: 'http://', proxy: true", "is not valid"),
         ("url: 'http:', proxy: true", "the url"),
-        ("url: 'http://a/?x', proxy: true", "more than a place"),
+        ("url: 'http://a/?x', proxy: true", "has more than scheme, host"),
         ("url: 'http://a', proxy: true, method: POST", "'method' is that of the packet"),
         ("url: 'http://a', proxy: true, query: {a: 1}", "'query' is that of the packet"),
         ("url: 'http://a', proxy: true, body: x", "'body' is that of the packet"),

@@ -93,11 +93,11 @@ fn what_would_open_all_doors_is_refused() {
         ("origins: ['*'], credentials: true", "any site could act"),
         ("origins: [https://a.example], headers: ['*'], credentials: true", "any site could act"),
         ("origins: ['*', https://a.example]", "beside other origins"),
-        ("origins: [a.example]", "no origin"),
-        ("origins: ['https://a.example/']", "no origin"),
-        ("origins: ['https://*.a.example']", "no origin"),
+        ("origins: [a.example]", "not an origin"),
+        ("origins: ['https://a.example/']", "not an origin"),
+        ("origins: ['https://*.a.example']", "not an origin"),
         ("origins: []", "no origin is named"),
-        ("origins: ['*'], methods: ['GET, PUT']", "no name of its own"),
+        ("origins: ['*'], methods: ['GET, PUT']", "is not a single name"),
     ] {
         let refusals = refusals(&format!("- {{kind: cors, name: c, {parameters}}}"));
         assert!(refusals[0].message.contains(expected), "{parameters}: {refusals:?}");

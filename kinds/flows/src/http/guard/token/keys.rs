@@ -57,7 +57,7 @@ impl Keys {
         }
         let json: Json = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let all = match json.get("keys") {
-            Some(keys) => keys.as_array().ok_or("'keys' is no list")?.as_slice(),
+            Some(keys) => keys.as_array().ok_or("'keys' is not a list")?.as_slice(),
             None => std::slice::from_ref(&json),
         };
         let keys: Vec<PublicKey> =

@@ -136,7 +136,7 @@ fn what_would_let_others_sign_is_refused() {
         ("header: a, secret: long enough, timestamp_header: b", "not part of 'signed'"),
         ("header: a, secret: long enough, signed: '{body'", "not closed"),
         ("header: a, secret: long enough, signed: '{}{body}'", "nothing between"),
-        ("header: a, secret: long enough, secret_base64: true", "no base64"),
+        ("header: a, secret: long enough, secret_base64: true", "not base64"),
     ] {
         let refusals = refusals(&graph(parameters));
         assert!(refusals[0].message.contains(expected), "{parameters}: {refusals:?}");

@@ -137,6 +137,6 @@ fn what_is_no_url_or_header_is_refused() {
     assert!(refused("url: http://a/b").contains("neither ws nor wss"));
     assert!(refused("url: 'ws://a:b@c/'").contains("a user"));
     assert!(refused("url: 'ws://{{ packet.host }}/'").contains("no packet"));
-    assert!(refused("url: ws://a/, header: {'a b': c}").contains("no header"));
+    assert!(refused("url: ws://a/, header: {'a b': c}").contains("not a header"));
     assert_eq!(refused("url: wss://a/b, header: {authorization: x}"), "");
 }

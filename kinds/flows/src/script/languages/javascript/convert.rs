@@ -89,7 +89,7 @@ impl JsConverter {
                 self.to_js(ctx, &whole)?
             }
             Value::Stream(_) => {
-                return Err(throw(ctx, "bytes that are still to come cannot be had here"));
+                return Err(throw(ctx, "a stream cannot be read here"));
             }
         })
     }
@@ -124,7 +124,8 @@ impl<'js> Made<'_, 'js> {
     }
 
     fn text(&self, text: &JsString<'js>) -> Result<String> {
-        let half = |_: JsError| throw(self.ctx, "a text with half of a surrogate pair is none");
+        let half =
+            |_: JsError| throw(self.ctx, "a text with half of a surrogate pair is not valid");
         let text = text.to_string().map_err(half)?;
         let left = self.room.text.get().checked_sub(text.len());
         let too_long = || throw(self.ctx, &format!("more than {BYTES_MAX} bytes in one value"));
@@ -137,7 +138,7 @@ impl<'js> Made<'_, 'js> {
     fn value(&self, value: &JsValue<'js>, depth: usize) -> Result<Value> {
         self.it.spend(self.ctx, VALUE as usize)?;
         self.take(VALUE_LEN)?;
-        let refuse = |what: &str| Err(throw(self.ctx, &format!("{what} is no value of a flow")));
+        let refuse = |what: &str| Err(throw(self.ctx, &format!("{what} is not a value of a flow")));
         if depth > DEPTH_MAX {
             let text = format!("an object nested deeper than {DEPTH_MAX} levels");
             return Err(throw(self.ctx, &text));
@@ -191,7 +192,7 @@ impl<'js> Made<'_, 'js> {
             let class = object.get::<_, Object<'js>>("constructor");
             let name = class.and_then(|class| class.get::<_, String>("name"));
             let name = name.unwrap_or_else(|_| "a class".to_owned());
-            let text = format!("an instance of {name} is no value of a flow; return {{...it}}");
+            let text = format!("an instance of {name} is not a value of a flow; return {{...it}}");
             return Err(throw(self.ctx, &text));
         }
         let mut map = Map::new();

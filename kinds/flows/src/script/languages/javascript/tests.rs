@@ -155,7 +155,7 @@ fn a_malformed_part_of_a_request_is_its_own_error_and_only_if_asked_for() {
         ["return packet.body", "return {...packet}", "return packet", "JSON.stringify(packet)"]
     {
         let error = answer(code, request()).expect_err(code);
-        assert_eq!((error.status(), error.text()), (400, "the body is no JSON"), "{code}");
+        assert_eq!((error.status(), error.text()), (400, "the body is not JSON"), "{code}");
     }
     let caught = "try { return packet.body } catch (e) { return 'caught' }";
     assert_eq!(value(caught, request()), Value::text("caught"));

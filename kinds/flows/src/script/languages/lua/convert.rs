@@ -86,7 +86,7 @@ impl Converter {
                 self.to_lua(lua, &whole)?
             }
             Value::Stream(_) => {
-                let text = "bytes that are still to come cannot be had in lua";
+                let text = "a stream cannot be read in lua";
                 return Err(mlua::Error::external(Error::new(text)));
             }
         })
@@ -136,7 +136,7 @@ impl Converter {
                 return refuse(&format!("a table nested deeper than {DEPTH_MAX} levels"));
             }
             LuaValue::Table(table) => self.table(table, depth + 1, room)?,
-            other => return refuse(&format!("a {} is no value of a flow", other.type_name())),
+            other => return refuse(&format!("a {} is not a value of a flow", other.type_name())),
         })
     }
 
@@ -156,7 +156,9 @@ impl Converter {
                 LuaValue::String(name) => name.to_str()?.to_string(),
                 LuaValue::Number(number) => number.to_string(),
                 LuaValue::Boolean(key) => key.to_string(),
-                other => return refuse(&format!("a key of type {} is no name", other.type_name())),
+                other => {
+                    return refuse(&format!("a key of type {} is not a name", other.type_name()));
+                }
             };
             room.take(name.len())?;
             entries.push((name, self.value_at(&value, depth, room)?));

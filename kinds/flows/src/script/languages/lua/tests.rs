@@ -117,7 +117,7 @@ fn a_global_that_nobody_sets_is_refused_at_its_place() {
         refusals(&text).into_iter().map(said).collect::<Vec<_>>()
     };
     let said = |name: &str, help: &str| {
-        (format!("nothing sets the global '{name}'"), name.to_owned(), help.to_owned())
+        (format!("the global '{name}' is never set"), name.to_owned(), help.to_owned())
     };
     assert_eq!(
         refused("return {tostrng = pakcet.a,\n  b = tostrng(1)}"),
@@ -192,7 +192,7 @@ fn of_a_request_only_those_fields_are_made_that_the_code_asks_for() {
     assert_eq!(value("return packet.nothing", request()), Value::Null);
     for code in ["return packet.body", "for _ in pairs(packet) do end", "return packet"] {
         let error = answer(code, request()).expect_err(code);
-        assert_eq!((error.status(), error.text()), (400, "the body is no JSON"), "{code}");
+        assert_eq!((error.status(), error.text()), (400, "the body is not JSON"), "{code}");
     }
     assert_eq!(
         value("return pcall(function() return packet.body end)", request()),
@@ -396,7 +396,7 @@ fn a_flow_that_has_done_its_work_makes_no_state() {
     flow.allow(0);
     let call = snippet.call(&flow, &Value::Null);
     let error = run(flow.in_time(pin!(call))).expect_err("nothing is left");
-    assert!(error.text().contains("has done the work"), "{error}");
+    assert!(error.text().contains("has used all the work"), "{error}");
     assert_eq!(snippet.idle.borrow().len(), 1, "the next packet finds it as it was");
 }
 

@@ -82,7 +82,12 @@ impl FromSql<'_> for Cell {
             _ if <&str as FromSql<'_>>::accepts(ty) || matches!(ty.kind(), Kind::Enum(_)) => {
                 Value::text(std::str::from_utf8(raw)?)
             }
-            _ => return Err(format!("type {ty} is no value here; write CAST(... AS text)").into()),
+            _ => {
+                return Err(format!(
+                    "values of the type {ty} cannot be read; write CAST(... AS text)"
+                )
+                .into());
+            }
         };
         Ok(Cell(value))
     }

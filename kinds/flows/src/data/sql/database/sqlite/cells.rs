@@ -43,8 +43,8 @@ fn bind(statement: &mut Statement<'_>, args: &[Value]) -> Result<(), Error> {
         let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
         let Some(arg) = number.and_then(|number| args.get(number.checked_sub(1)?)) else {
             return Err(Error::new(format_args!(
-                "'{name}' is no place of an argument, of which there are {}; write $1, $2 and so \
-                 on, and CAST($1 AS type) for $1::type",
+                "'{name}' is not a placeholder of an argument; there are {} arguments: write $1, \
+                 $2 and so on, and CAST($1 AS type) for $1::type",
                 args.len()
             )));
         };
