@@ -155,8 +155,9 @@ pub(crate) const FINDINGS: &[Row] = &[
     },
     Row {
         name: "preemption",
-        why: "a woken thread waits until the kernel lets go of the CPU; PREEMPT_RT lets go almost \
-              everywhere, 'full' between its spinlocks, 'none' only when it is done",
+        why: "a woken thread waits while another one is in the kernel: with PREEMPT_RT almost never, \
+              with 'full' until the next spinlock is released, with 'none' until the kernel has \
+              finished",
         read: kernel::preemption,
     },
     Row {

@@ -129,8 +129,8 @@ fn remedies(found: &[Found], place: Place) -> String {
         "on this machine"
     };
     let how = format!(
-        "(nothing was changed; 'mend' and 'undo' are for a shell of root {place}, and hold until \
-         the next boot where they do not say otherwise)"
+        "(nothing was changed; run 'mend' and 'undo' as root {place}. Unless they say otherwise, \
+         they last until the next boot)"
     );
     wrap_narrow(&mut before, "what to do ", &how);
     before + &text

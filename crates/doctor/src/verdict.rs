@@ -82,7 +82,7 @@ impl Verdict {
         let (room, tight) = self.periods_ns();
         format!(
             "the latest of {} wake-ups came after {max}, {under} {part} of the period of {period}; \
-             such a maximum allows periods from {} with room, from {} tight",
+             with such a maximum a period of {} is comfortable, and {} is the minimum",
             self.n,
             duration_text(room),
             duration_text(tight)

@@ -9,8 +9,8 @@ use sinew_flow::{FlowFixture, Reply};
 use tempfile::{TempDir, tempdir};
 use tokio::time::sleep;
 
-use crate::data::sql::testing::{PASSWORD, Postgres};
 use super::*;
+use crate::data::sql::testing::{PASSWORD, Postgres};
 use crate::testing::{LIMIT, fixture, refusals, run};
 
 /// A graph with a database and queries, each (name, rest of its node).

@@ -8,8 +8,8 @@ use std::thread;
 use sinew_flow::Value;
 use tempfile::tempdir;
 
-use crate::data::sql::testing::{PASSWORD, Postgres};
 use super::*;
+use crate::data::sql::testing::{PASSWORD, Postgres};
 use crate::testing::{plan, refusals, reply, run};
 
 /// Opens the database of a graph as a run does.
