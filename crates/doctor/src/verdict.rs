@@ -121,8 +121,8 @@ mod tests {
         let verdict = Verdict { can: Can::Tight, max_ns: 123_456, n: 12_000, period_ns: 1_000_000 };
         assert_eq!(verdict.periods_ns(), (1_300_000, 250_000));
         let expected = "the latest of 12000 wake-ups came after 124us, over a tenth but under half \
-                        of the period of 1ms; such a maximum allows periods from 1300us with room, \
-                        from 250us tight";
+                        of the period of 1ms; with such a maximum a period of 1300us is \
+                        comfortable, and 250us is the minimum";
         assert_eq!(verdict.text(), expected);
     }
 
