@@ -214,7 +214,9 @@ mod tests {
         let wrong = |list| named(list, &[0, 1]).expect_err("a bad list");
         assert!(wrong("0,9").contains("CPU 9 does not exist or may not be used; this process has"));
         assert!(wrong("1,1").contains("'1,1' is one CPU; name two CPUs"));
-        assert!(wrong("x").contains("'x' is not a list of CPUs") && wrong("").contains("no list"));
+        assert!(
+            wrong("x").contains("'x' is not a list of CPUs") && wrong("").contains("not a list")
+        );
     }
 
     #[test]
