@@ -27,7 +27,7 @@ fn every_command_shows_examples_and_what_its_status_means() {
 fn a_bad_request_is_status_2_and_says_what_is_expected() {
     let arm = arm();
     let said = |arguments: &[&str], expected: &str| refused(arguments, expected);
-    said(&[], "Usage: sinew <COMMAND>");
+    said(&[], "Usage: sinew [OPTIONS] <COMMAND>");
     said(&["rum"], "'run'");
     said(&["run"], "<FILE>");
     said(&["run", &arm, "--durations", "1s"], "'--duration'");
