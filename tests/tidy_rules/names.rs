@@ -10,6 +10,8 @@ use super::{File, inline_tests};
 pub(crate) const SHARED: &[(&str, &str)] = &[
     ("Ahead", "a message that is read before its turn: in a queue, a link"),
     ("Claim", "a place that is being written: in a queue, a link, all links of a port"),
+    ("Connection", "one of two is built: with the drivers of databases, or without"),
+    ("Profiler", "one of two is built: what takes profiles, or what says that it cannot"),
     ("Peek", "a message that is read where it stands: in a queue, a link, a port"),
     ("Fresh", "what a read says of its value; only a slot can hold the safe one"),
     ("Node", "the row of the plan, and the trait of what it names"),

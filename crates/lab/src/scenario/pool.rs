@@ -9,6 +9,7 @@ mod connections;
 pub(super) mod database;
 mod driver;
 mod kind;
+mod place;
 mod request;
 mod sizes;
 mod verdicts;

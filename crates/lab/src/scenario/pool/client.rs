@@ -5,7 +5,7 @@ use std::path::Path;
 use postgres::{Client, Config, NoTls, Statement};
 use rusqlite::OpenFlags;
 
-use super::connections::{DATABASE, FILE, PORT, Place, ROWS, USER};
+use super::place::{DATABASE, FILE, PORT, Place, ROWS, USER};
 
 const QUERY: &str = "SELECT text FROM items WHERE id = $1";
 /// A day: past it nobody is left who waits for it.

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use sinew_core::sys::end_with_parent;
 
 use super::client;
-use super::connections::{Place, USER};
+use super::place::{Place, USER};
 use crate::graph::folder;
 use crate::harness::process::Killed;
 
@@ -141,7 +141,7 @@ impl Drop for DatabaseServer {
         // What cannot be removed is in the folder for what is temporary.
         let _ = match &self.place {
             Place::Postgres(folder) => fs::remove_dir_all(folder),
-            Place::Sqlite(folder) => fs::remove_file(folder.join(super::connections::FILE)),
+            Place::Sqlite(folder) => fs::remove_file(folder.join(super::place::FILE)),
         };
     }
 }

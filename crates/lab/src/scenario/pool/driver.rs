@@ -14,9 +14,9 @@ use sinew_figures::process::{Switches, children, cpu, threads_named, user_and_sy
 use sinew_runtime::run::Run;
 
 use super::case::{AFTER, AUTO, Arriving, PoolCase, PoolLoad};
-use super::connections::Place;
 use super::database::DatabaseServer;
 use super::kind::Database;
+use super::place::Place;
 use super::request::COUNTED;
 use super::sizes::{SizeSeen, Sizes, settled};
 use crate::graph::compiled;

@@ -11,7 +11,8 @@ use sinew_flow::{
     At, Error, FLOW, FlowEntry, FlowNode, Make, NodeContext, Pool, Step, Value, input,
 };
 
-use super::connections::{Connections, Place, ROWS};
+use super::connections::Connections;
+use super::place::{Place, ROWS};
 use super::request::{Asked, CONNECTIONS, COUNTED};
 use super::work::{done, work};
 use crate::words::words;

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use super::connections::Place;
+use super::place::Place;
 
 /// Whether there are drivers in this program.
-pub(super) const BUILT: Result<(), &str> = Err(
-    "this program was built without databases; build it with 'cargo build --release --features sql'",
-);
+pub(super) const BUILT: Result<(), &str> = Err("this program was built without databases; build \
+                                                it with 'cargo build --release --features sql'");
 
 /// None can be.
 pub(super) enum Connection {}

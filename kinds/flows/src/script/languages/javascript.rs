@@ -28,7 +28,7 @@ use sinew_flow::{Document, Error, Flow, FlowValues, Step, Value};
 use sinew_spec::Item;
 use sinew_spec::plan::SpecText;
 
-use super::origin::Origin;
+use super::origin::ScriptLines;
 use super::{Limits, Script, code, made};
 use crate::script::line_start;
 
@@ -58,7 +58,7 @@ type Intrinsics = (
 struct Snippet {
     code: String,
     limits: Limits,
-    origin: Origin,
+    origin: ScriptLines,
     state: RefCell<Option<State>>,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn compile(item: &Item, limits: &Limits, spec: Option<&SpecText>) -> 
         let text = format!("not JavaScript: {reason}");
         vec![Refusal::new(item.span_at(line_start(code, line)), text, help)]
     })?;
-    let (state, origin) = (RefCell::new(Some(state)), Origin::of(item, code, spec));
+    let (state, origin) = (RefCell::new(Some(state)), ScriptLines::of(item, code, spec));
     Ok(Box::new(Snippet { code: code.to_owned(), limits: *limits, origin, state }))
 }
 
@@ -152,7 +152,7 @@ impl State {
         Ok(State { body, run, latin, context, runtime, current, converter, uses_packet })
     }
 
-    fn call(&self, flow: &Flow, packet: &Value, origin: &Origin) -> Result<Value, Failure> {
+    fn call(&self, flow: &Flow, packet: &Value, origin: &ScriptLines) -> Result<Value, Failure> {
         let budget = &self.converter.0;
         budget.begin(flow.work_left());
         *self.current.values.borrow_mut() = Some(flow.values());
@@ -193,7 +193,7 @@ impl State {
     }
 
     /// What the code threw: an error, or an object `{status, message}`.
-    fn failure(&self, error: &CaughtError<'_>, origin: &Origin) -> Failure {
+    fn failure(&self, error: &CaughtError<'_>, origin: &ScriptLines) -> Failure {
         let (line, reason) = thrown(error);
         if matches!(error, CaughtError::Error(JsError::Allocation)) || reason.contains(NO_MEMORY) {
             return Failure::Memory;

@@ -34,7 +34,7 @@ use sinew_spec::plan::SpecText;
 use sinew_spec::{Item, Span, near};
 use tokio::sync::Notify;
 
-use super::origin::Origin;
+use super::origin::ScriptLines;
 use super::{Limits, Script, code, made};
 use crate::script::line_start;
 use crate::script::template::RENDERED_MAX;
@@ -91,7 +91,7 @@ const NO_MEMORY: &str = "not enough memory";
 struct Snippet {
     code: String,
     limits: Limits,
-    origin: Origin,
+    origin: ScriptLines,
     /// Those that nobody uses.
     idle: RefCell<Vec<State>>,
     /// How many are in use.
@@ -152,7 +152,7 @@ pub(super) fn compile(item: &Item, limits: &Limits, spec: Option<&SpecText>) -> 
         return Err(unset);
     }
     let (idle, used, freed) = (RefCell::new(vec![state]), Cell::new(0), Notify::new());
-    let (limits, origin) = (*limits, Origin::of(item, code, spec));
+    let (limits, origin) = (*limits, ScriptLines::of(item, code, spec));
     Ok(Box::new(Snippet { code: code.to_owned(), limits, origin, idle, used, freed }))
 }
 
@@ -367,7 +367,7 @@ impl Failure {
         }
     }
 
-    fn into_error(self, limits: &Limits, origin: &Origin) -> Error {
+    fn into_error(self, limits: &Limits, origin: &ScriptLines) -> Error {
         match self {
             Failure::Code(text) => failed(&placed(&text, origin)),
             Failure::Stopped(Stop::Time) => failed(&format!(
@@ -446,7 +446,7 @@ fn innermost(error: &mlua::Error) -> String {
 
 /// A text with the lines of the script that stand before it, as places of the spec: an error that
 /// was caught and thrown again has several.
-fn placed(text: &str, origin: &Origin) -> String {
+fn placed(text: &str, origin: &ScriptLines) -> String {
     let (mut placed, mut rest) = (String::new(), text);
     while let Some((line, reason)) = split_line(rest) {
         placed += &format!("{}: ", origin.place(line));

@@ -7,19 +7,19 @@ use sinew_spec::plan::SpecText;
 
 /// Where the lines of a script stand: what goes wrong in one at run time is said of the spec.
 #[derive(Default)]
-pub(super) struct Origin {
+pub(super) struct ScriptLines {
     file: String,
     /// The line of the spec of each.
     lines: Box<[u32]>,
 }
 
-impl Origin {
+impl ScriptLines {
     /// Of this code.
-    pub(super) fn of(item: &Item, code: &str, spec: Option<&SpecText>) -> Origin {
+    pub(super) fn of(item: &Item, code: &str, spec: Option<&SpecText>) -> ScriptLines {
         let starts = iter::once(0).chain(code.match_indices('\n').map(|(at, _)| at + 1));
         let line = |start| Some(spec?.line(item.span_at(start))? as u32);
         let lines = starts.map_while(line).collect();
-        Origin { file: spec.map_or(String::new(), |spec| spec.file.clone()), lines }
+        ScriptLines { file: spec.map_or(String::new(), |spec| spec.file.clone()), lines }
     }
 
     /// `graph.yaml:23` for a line of the script, counted from 1; `code:3` if it stands in no line

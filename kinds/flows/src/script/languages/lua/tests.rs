@@ -19,7 +19,14 @@ const LIMITS: Limits =
 /// One that no node has, and that has no state yet.
 fn snippet(code: &str) -> Snippet {
     let (idle, used, freed) = (RefCell::default(), Cell::default(), Notify::new());
-    Snippet { code: code.to_owned(), limits: LIMITS, origin: Origin::default(), idle, used, freed }
+    Snippet {
+        code: code.to_owned(),
+        limits: LIMITS,
+        origin: ScriptLines::default(),
+        idle,
+        used,
+        freed,
+    }
 }
 
 /// With so much time that other work on this machine does not matter.
