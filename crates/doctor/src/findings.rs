@@ -155,9 +155,9 @@ pub(crate) const FINDINGS: &[Row] = &[
     },
     Row {
         name: "preemption",
-        why: "a woken thread waits while another one is in the kernel: with PREEMPT_RT almost never, \
-              with 'full' until the next spinlock is released, with 'none' until the kernel has \
-              finished",
+        why: "a woken thread waits while another one is in the kernel: with PREEMPT_RT almost \
+              never, with 'full' until the next spinlock is released, with 'none' until the \
+              kernel has finished",
         read: kernel::preemption,
     },
     Row {
