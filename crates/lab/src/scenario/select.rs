@@ -143,7 +143,7 @@ mod tests {
         assert!(error(&["bytes=8,9"]).contains("bytes is never '9'; it is 8, 48"));
         assert!(error(&["bytes="]).contains("bytes is never ''"));
         assert!(error(&["bytes"]).contains("expected AXIS=VALUE"));
-        assert!(error(&["bytes=8", "bytes=48"]).contains("bytes stands twice"));
+        assert!(error(&["bytes=8", "bytes=48"]).contains("bytes is given twice"));
     }
 
     #[test]

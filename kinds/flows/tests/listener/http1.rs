@@ -114,7 +114,7 @@ fn what_is_malformed_is_the_clients_error_where_it_is_asked_for() {
     assert_eq!(server.ask(&body("/text")).status, 200);
     let answer = server.ask(&body("/json"));
     assert_eq!(answer.status, 400);
-    assert!(answer.text().contains("no JSON"), "{}", answer.text());
+    assert!(answer.text().contains("not JSON"), "{}", answer.text());
 }
 
 #[test]
