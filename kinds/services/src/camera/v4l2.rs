@@ -196,7 +196,7 @@ mod tests {
         let missing = refused("/dev/video-of-nobody");
         assert!(missing.contains("/dev/video-of-nobody") && missing.contains("plug it in"));
         let other = refused("/dev/null");
-        assert!(other.contains("/dev/null") && other.contains("no camera"), "{other}");
+        assert!(other.contains("/dev/null") && other.contains("not a camera"), "{other}");
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub(super) fn hostile() {
         (|it| it["traces"] = json!(["x".repeat(201)]), "a name of 201 bytes"),
         (|it| it["traces"] = json!(["prob.actual_m[0]"]), "there is no node 'prob'"),
         (|it| it["traces"] = json!(["probe.actual_m"]), "stands for 3 numbers"),
-        (|it| it["traces"] = json!(["film.out"]), "is of a service"),
+        (|it| it["traces"] = json!(["film.out"]), "is in a service"),
         (|it| it["look"]["columns"] = json!(1), "1 columns; expected 2 to 1000"),
         (|it| it["look"]["columns"] = json!(4_000_000_000_u64), "expected 2 to 1000"),
         (|it| it["look"]["span_s"] = json!([1.0, 1.0]), "ends before it begins"),
@@ -107,7 +107,7 @@ pub(super) fn hostile() {
             },
             "the trigger is trace",
         ),
-        (|it| it["token"] = json!("x"), "no order"),
+        (|it| it["token"] = json!("x"), "not an order"),
     ];
     for (change, expected) in cases {
         let error = set(&mut viewer, change).expect_err(expected);

@@ -153,7 +153,7 @@ pub(crate) fn malformed() {
     for text in ["", "null", "{\"do\":\"explode\"}", "{\"do\":\"ping\"}"] {
         viewer.say(text);
         let error = viewer.text("error");
-        assert!(error["text"].as_str().is_some_and(|it| it.contains("no order")), "{error}");
+        assert!(error["text"].as_str().is_some_and(|it| it.contains("not an order")), "{error}");
     }
     assert!(viewer.order(&token, json!({"do": "check"})).is_ok(), "a few are borne");
     (0..30).for_each(|_| viewer.say("?"));
