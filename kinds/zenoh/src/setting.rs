@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(reachable("b", "[::1]:7447", false), Ok(()));
         assert!(reachable("b", "[::1]:7447", true).is_err_and(|it| it.contains("give a name")));
         for wrong in ["10.0.0.5", ":7447", "b.example:http", "b:99999"] {
-            assert!(reachable("b", wrong, false).is_err_and(|it| it.contains("no address")));
+            assert!(reachable("b", wrong, false).is_err_and(|it| it.contains("not an address")));
         }
     }
 
