@@ -90,7 +90,7 @@ fn people_get_a_table_the_remedies_and_a_verdict() {
     let (_, verdict) = text.split_once("\nverdict: ").expect("a verdict");
     let words: Vec<_> = verdict.split_whitespace().collect();
     let says = |part: &str| words.join(" ").contains(part);
-    let by_maximum = says("the latest of ") && says("such a maximum allows periods from ");
+    let by_maximum = says("the latest of ") && says("with such a maximum a period of ");
     assert!(by_maximum || says("no: SCHED_FIFO or a CPU was refused"), "{verdict}");
     let undone = text.matches("\n  undo  ").count();
     assert_eq!(text.matches("\n  mend  ").count(), undone, "{text}");
