@@ -1,5 +1,5 @@
 //! The Debian package: made of this build, unpacked by dpkg into an empty root, tried, and purged;
-//! and the same on a machine of its own, with its systemd.
+//! and the same on a machine of its own, with its systemd. And the static program, alone in a root.
 //!
 //! Needs dpkg, gzip and root; without them it says so.
 
@@ -97,6 +97,30 @@ fn a_debian_package_is_installed_runs_a_graph_and_leaves_nothing() {
     assert!(purged.status.success(), "{}", said(&purged));
     assert_eq!(files(&root), BTreeSet::new());
     assert!(!root.join("etc/sinew").exists(), "a folder is left");
+}
+
+#[test]
+fn a_static_program_runs_in_a_root_without_any_library() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("chroot needs root");
+    }
+    let root = folder("static");
+    let build = Path::new(SINEW).parent().expect("it lies in a folder");
+    let linked = Command::new(ours("packages/static")).arg(build).arg(&root).output();
+    let linked = linked.expect("sh is there");
+    assert!(linked.status.success(), "{}", said(&linked));
+    fs::copy(ours("graphs/axis/axis.yaml"), root.join("axis.yaml")).expect("the graph");
+    fs::create_dir(root.join("proc")).expect("a folder");
+    // The mount ends with the shell, for it is in a namespace of its own.
+    let run = r#"mount -t proc proc "$0/proc" &&
+        exec chroot "$0" /sinew-static run --json --duration 500ms /axis.yaml"#;
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "sh", "-c", run]).arg(&root);
+    let ran = unshare.output().expect("unshare is there");
+    assert!(ran.status.success(), "{}", said(&ran));
+    // A program that needs the C library of this machine cannot run there.
+    fs::copy(SINEW, root.join("sinew-static")).expect("a copy");
+    assert!(!unshare.output().expect("unshare is there").status.success());
 }
 
 #[test]

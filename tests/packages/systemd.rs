@@ -57,6 +57,8 @@ fn under_systemd_a_packaged_graph_runs_as_a_service_and_a_purge_leaves_nothing()
     };
     let list = as_sinew(&["list", "--json"]);
     assert_eq!(list["runs"][0]["file"], graph, "{list}");
+    let of_root = machine.does(&["sinew", "list"]);
+    assert!(of_root.contains("/run/sinew/axis belongs to user "), "{of_root}");
     let top = as_sinew(&["top", "--once", "--json"]);
     let domains = top["domains"].as_array().expect("domains");
     assert!(domains.iter().all(|domain| domain["state"] == "running"), "{top}");

@@ -49,6 +49,9 @@ impl Environment {
     }
 }
 
+/// Where systemd's units have their folders.
+const OF_UNITS: &str = "/run/sinew";
+
 /// The folder for the socket of a new run; it is made if it is not there.
 ///
 /// # Errors
@@ -66,16 +69,26 @@ pub fn folders() -> Vec<PathBuf> {
     let mut folders = environment.candidates();
     // Of a login, for who asks from elsewhere.
     folders.push(format!("/run/user/{}/sinew", environment.uid).into());
-    let all = Path::new("/run/sinew");
-    folders.push(all.into());
-    // Nothing there, or nothing to be seen there: then no run of ours is there.
-    let below = fs::read_dir(all).into_iter().flatten().flatten();
-    folders.extend(below.map(|entry| entry.path()));
+    folders.push(OF_UNITS.into());
+    folders.extend(below_units());
     folders.sort();
     folders.dedup();
     // What others can enter or own holds no run of ours: no run would have started there.
     folders.retain(|folder| check(folder, environment.uid).is_ok());
     folders
+}
+
+/// Folders of systemd's units that belong to another user, and this user's number: their runs
+/// answer that user only.
+pub fn folders_of_others() -> impl Iterator<Item = (PathBuf, u32)> {
+    let ours = geteuid().as_raw();
+    let owner = |folder: PathBuf| Some((fs::metadata(&folder).ok()?.uid(), folder));
+    below_units().filter_map(owner).filter(move |(uid, _)| *uid != ours).map(|(uid, at)| (at, uid))
+}
+
+/// Empty where nothing is there, or nothing to be seen: then no run of ours is there.
+fn below_units() -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(OF_UNITS).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// The first folder that is there or can be made.

@@ -23,12 +23,12 @@ mod snapshot;
 mod stop;
 mod tuning;
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::rand::GetRandomFlags;
 use sinew_control::Server;
 use sinew_control::status::{EventKind, Events};
 use sinew_core::clock::{Clock, now_ns, timespec};
@@ -257,6 +257,7 @@ impl Run {
 /// 128 bits from the kernel, in hexadecimal digits.
 fn secret() -> io::Result<String> {
     let mut bytes = [0; 16];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    // So few bytes are never cut short.
+    rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty())?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

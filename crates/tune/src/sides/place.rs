@@ -129,6 +129,8 @@ fn started<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     work: impl FnOnce() -> Result<T, Gone> + Send + 'scope,
 ) -> io::Result<Joins<'scope, T>> {
+    // In a box: the code that starts a thread is compiled once for each result, not for each side.
+    let work: Box<dyn FnOnce() -> Result<T, Gone> + Send + 'scope> = Box::new(work);
     thread::Builder::new().spawn_scoped(scope, work)
 }
 

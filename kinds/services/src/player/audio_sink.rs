@@ -113,7 +113,7 @@ fn device() -> Result<Box<dyn Output>, String> {
 
 #[cfg(not(feature = "media"))]
 fn device() -> Result<Box<dyn Output>, String> {
-    Err("this program was built without; build it with '--features media'".into())
+    Err(super::without_media().to_string())
 }
 
 /// Takes blocks for as long as they are wanted.
