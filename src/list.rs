@@ -1,4 +1,4 @@
-//! `sinew list`: which runs of this user there are.
+//! `sinew list`: lists the runs of this user.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -62,7 +62,7 @@ fn restarts(status: &Status) -> u64 {
     status.domains.iter().map(|domain| u64::from(domain.restarts)).sum()
 }
 
-/// Where people find what the services of a run serve.
+/// The addresses at which the services of a run are reached.
 fn addresses(status: &Status) -> impl Iterator<Item = (&str, &str)> {
     status.domains.iter().filter_map(|domain| Some((&*domain.name, domain.address.as_deref()?)))
 }

@@ -1,5 +1,6 @@
-//! The Debian package: made of this build, unpacked by dpkg into an empty root, tried, and purged;
-//! and the same on a machine of its own, with its systemd. And the static program, alone in a root.
+//! The Debian package: made from this build, unpacked by dpkg into an empty root, tried, and
+//! purged. Also the same on a machine of its own, with systemd; and the static program in a root
+//! without any library.
 //!
 //! Needs dpkg, gzip and root; without them it says so.
 
@@ -22,7 +23,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The package; or what is missing to make it.
+/// The package, or what is missing to make it.
 static PACKAGE: LazyLock<Result<PathBuf, &str>> = LazyLock::new(|| {
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
     if !has("dpkg-deb") || !has("gzip") || !rustix::process::geteuid().is_root() {
@@ -34,7 +35,7 @@ static PACKAGE: LazyLock<Result<PathBuf, &str>> = LazyLock::new(|| {
     Ok(PathBuf::from(String::from_utf8_lossy(&made.stdout).trim()))
 });
 
-/// Runs dpkg on a root of its own, whose scripts run here and are told which root it is.
+/// Runs dpkg on a root of its own. The package's scripts run here and are told which root it is.
 fn dpkg(root: &Path, arguments: &[&str]) -> Output {
     let mut dpkg = Command::new("dpkg");
     dpkg.arg(format!("--root={}", root.display()));
@@ -42,7 +43,7 @@ fn dpkg(root: &Path, arguments: &[&str]) -> Output {
     dpkg.output().expect("dpkg is there")
 }
 
-/// The files under a root that dpkg itself and the table of users do not make.
+/// The files under a root, except those that dpkg itself and the table of users make.
 fn files(root: &Path) -> BTreeSet<String> {
     let find = Command::new("find").arg(root).args(["!", "-type", "d", "-printf", "%P\n"]).output();
     let all = said(&find.expect("find is there"));
@@ -50,7 +51,7 @@ fn files(root: &Path) -> BTreeSet<String> {
     all.lines().filter(|file| !of_others(file)).map(str::to_owned).collect()
 }
 
-/// What systemd-sysusers and userdel write.
+/// Files that systemd-sysusers and userdel write.
 fn is_of_users(file: &str) -> bool {
     const NAMES: [&str; 7] =
         ["passwd", "group", "shadow", "gshadow", "subuid", "subgid", ".pwd.lock"];
